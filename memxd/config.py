@@ -33,7 +33,7 @@ def _about(help_: str, kind: Kind, **facts: Any) -> dict[str, Any]:
 
 
 def _setting(default: str | float, help_: str, kind: Kind, **facts: Any) -> Any:
-    return field(default=default, metadata=_about(help_, kind, **facts))
+    return field(default=default, repr=not facts.get("secret"), metadata=_about(help_, kind, **facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +57,96 @@ class Config:
             "path",
         ),
     )
-    log_level: str = _setting("info", "The least severe log line that is written.", "choice", choices=("debug", "info", "warning", "error"))
-    log_format: str = _setting("auto", "How log lines look on standard error; auto = text on a terminal, else JSON.", "choice", choices=("auto", "text", "json"))
-    time_zone: str = _setting("", "IANA zone in which dates are meant when a request names none. Empty = the system's.", "zone")
+    log_level: str = _setting(
+        "info", "The least severe log line that is written.", "choice", choices=("debug", "info", "warning", "error")
+    )
+    log_format: str = _setting(
+        "auto",
+        "How log lines look on standard error; auto = text on a terminal, else JSON.",
+        "choice",
+        choices=("auto", "text", "json"),
+    )
+    time_zone: str = _setting(
+        "", "IANA zone in which dates are meant when a request names none. Empty = the system's.", "zone"
+    )
     workers: int = _setting(8, "Threads that answer calls.", "int", unit="threads", low=1, high=256)
-    max_pending: int = _setting(256, "Calls running or waiting at once; more are refused with OVERLOADED.", "int", unit="calls", low=1, high=65_536)
-    max_streams: int = _setting(4, "StoreMany and Rebuild streams at once; more are refused with OVERLOADED.", "int", unit="streams", low=1, high=256)
-    drain_seconds: float = _setting(10.0, "How long a stopping daemon lets running calls finish.", "float", unit="seconds", low=0, high=3_600)
+    max_pending: int = _setting(
+        256,
+        "Calls running or waiting at once; more are refused with OVERLOADED.",
+        "int",
+        unit="calls",
+        low=1,
+        high=65_536,
+    )
+    max_streams: int = _setting(
+        4,
+        "StoreMany and Rebuild streams at once; more are refused with OVERLOADED.",
+        "int",
+        unit="streams",
+        low=1,
+        high=256,
+    )
+    drain_seconds: float = _setting(
+        10.0, "How long a stopping daemon lets running calls finish.", "float", unit="seconds", low=0, high=3_600
+    )
     reflection: bool = _setting(True, "Whether the gRPC reflection service answers.", "bool")
-    kernels: str = _setting("auto", "Which kernels run: c = compiled (an error when missing), py = plain Python, "
-                            "auto = compiled when there.", "choice", choices=("auto", "c", "py"))
-    embedder: str = _setting("onnx", "What turns text into vectors; hashing is for tests only.", "choice", choices=("onnx", "openai", "hashing"))
-    model: str = _setting("", "The ONNX model: empty = the one that comes with memxd, else the name of an installed "
-                          "one or a folder.", "str", high=4_096)
-    embed_threads: int = _setting(0, "Texts embedded at the same time. 0 = one per core.", "int", unit="threads", low=0, high=256)
-    query_cache: int = _setting(4_096, "Query vectors kept in memory. 0 = none.", "int", unit="vectors", low=0, high=1_000_000)
-    openai_preset: str = _setting("", "Known endpoint that fills base URL, model and dimension in. Empty = none.", "choice",
-                                  choices=("", "openai", "deepinfra", "siliconflow", "ollama", "lmstudio"))
-    openai_base_url: str = _setting("", "Base URL of an OpenAI-compatible embeddings endpoint. Empty = the preset's.", "url", high=2_048)
+    kernels: str = _setting(
+        "auto",
+        "Which kernels run: c = compiled (an error when missing), py = plain Python, auto = compiled when there.",
+        "choice",
+        choices=("auto", "c", "py"),
+    )
+    embedder: str = _setting(
+        "onnx",
+        "What turns text into vectors; hashing is for tests only.",
+        "choice",
+        choices=("onnx", "openai", "hashing"),
+    )
+    model: str = _setting(
+        "",
+        "The ONNX model: empty = the one that comes with memxd, else the name of an installed one or a folder.",
+        "str",
+        high=4_096,
+    )
+    embed_threads: int = _setting(
+        0, "Texts embedded at the same time. 0 = one per core.", "int", unit="threads", low=0, high=256
+    )
+    query_cache: int = _setting(
+        4_096, "Query vectors kept in memory. 0 = none.", "int", unit="vectors", low=0, high=1_000_000
+    )
+    openai_preset: str = _setting(
+        "",
+        "Known endpoint that fills base URL, model and dimension in. Empty = none.",
+        "choice",
+        choices=("", "openai", "deepinfra", "siliconflow", "ollama", "lmstudio"),
+    )
+    openai_base_url: str = _setting(
+        "", "Base URL of an OpenAI-compatible embeddings endpoint. Empty = the preset's.", "url", high=2_048
+    )
     openai_model: str = _setting("", "Model name at that endpoint. Empty = the preset's.", "str", high=256)
-    openai_key: str = _setting("", "Secret key for that endpoint. Empty = none is sent.", "str", high=4_096, secret=True)
-    openai_dimension: int = _setting(0, "Vector length to ask of that endpoint. 0 = the preset's, or what it answers.", "int", unit="numbers", low=0, high=16_384)
-    openai_batch: int = _setting(64, "Texts sent to that endpoint in one request.", "int", unit="texts", low=1, high=2_048)
-    openai_timeout: float = _setting(10.0, "How long one request to that endpoint may take.", "float", unit="seconds", low=0.1, high=600)
+    openai_key: str = _setting(
+        "", "Secret key for that endpoint. Empty = none is sent.", "str", high=4_096, secret=True
+    )
+    openai_dimension: int = _setting(
+        0,
+        "Vector length to ask of that endpoint. 0 = the preset's, or what it answers.",
+        "int",
+        unit="numbers",
+        low=0,
+        high=16_384,
+    )
+    openai_batch: int = _setting(
+        64, "Texts sent to that endpoint in one request.", "int", unit="texts", low=1, high=2_048
+    )
+    openai_timeout: float = _setting(
+        10.0, "How long one request to that endpoint may take.", "float", unit="seconds", low=0.1, high=600
+    )
     bm25_k1: float = _setting(1.2, "BM25: how soon repetitions of a word stop counting.", "float", low=0, high=10)
     bm25_b: float = _setting(0.75, "BM25: how much long memories are held back.", "float", low=0, high=1)
     rrf_k: int = _setting(60, "Reciprocal rank fusion: the constant added to a rank.", "int", low=1, high=10_000)
-    half_life_days: float = _setting(30.0, "Age at which recency is one half.", "float", unit="days", low=0.001, high=36_525)
+    half_life_days: float = _setting(
+        30.0, "Age at which recency is one half.", "float", unit="days", low=0.001, high=36_525
+    )
 
     @classmethod
     def load(

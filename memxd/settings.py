@@ -55,7 +55,13 @@ class Setting:
             return "one of " + ", ".join(c or '""' for c in self.choices)
         if self.kind in ("int", "float"):
             return f"{_number(self.low)} to {_number(self.high)}" + (f" {self.unit}" if self.unit else "")
-        fixed = {"path": "a path", "socket": "a path", "bool": "true or false", "zone": "an IANA time zone name", "url": "an http:// or https:// URL"}
+        fixed = {
+            "path": "a path",
+            "socket": "a path",
+            "bool": "true or false",
+            "zone": "an IANA time zone name",
+            "url": "an http:// or https:// URL",
+        }
         return fixed.get(self.kind, f"at most {_number(self.high)} characters" if self.high else "")
 
     def parse(self, value: object, where: str) -> Any:

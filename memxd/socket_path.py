@@ -37,7 +37,7 @@ def temporary_folder(environ: Mapping[str, str], uid: int | None = None) -> Path
     """
     base = environ.get("TMPDIR", "")
     if not base.startswith("/"):
-        base = "/tmp" # the folder below it is checked for owner and mode
+        base = "/tmp"  # the folder below it is checked for owner and mode
     return Path(posixpath.normpath(base)) / f"memxd-{os.getuid() if uid is None else uid}"
 
 
@@ -116,4 +116,5 @@ def client_socket(explicit: str | os.PathLike[str] | None, environ: Mapping[str,
 
 
 def _absolute(path: str, cwd: str | None) -> str:
-    return posixpath.normpath(posixpath.join(cwd or os.getcwd(), path))
+    joined = posixpath.normpath(posixpath.join(cwd or os.getcwd(), path))
+    return joined[1:] if joined.startswith("//") else joined  # POSIX keeps two leading slashes; no client would
