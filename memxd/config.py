@@ -23,9 +23,10 @@ from memxd.settings import Kind, Setting, read_file, unknown
 from memxd.socket_path import resolve_socket
 
 PREFIX = "MEMXD_"
-#: Names in the environment with our prefix that are no settings.
+#: Names the config file itself.
 CONFIG_NAME = "MEMXD_CONFIG"
-BUILD_PREFIX = "MEMXD_BUILD_"
+#: Names in the environment with our prefix that are no settings: the build reads the other two.
+_NO_SETTINGS = frozenset({CONFIG_NAME, "MEMXD_REQUIRE_EXTENSIONS", "MEMXD_DEBUG_EXTENSIONS"})
 
 
 def _about(help_: str, kind: Kind, **facts: Any) -> dict[str, Any]:
@@ -231,7 +232,7 @@ def _chosen_file(file: str | os.PathLike[str] | None, environ: Mapping[str, str]
 def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, text in environ.items():
-        if not name.startswith(PREFIX) or name == CONFIG_NAME or name.startswith(BUILD_PREFIX):
+        if not name.startswith(PREFIX) or name in _NO_SETTINGS:
             continue
         setting = _BY_ENV.get(name)
         if setting is None:
