@@ -85,7 +85,7 @@ def status_of(error: MemxdError) -> status_pb2.Status:
 
 
 def abort(context: grpc.ServicerContext, error: MemxdError) -> NoReturn:
-    """End the call with this error. Raises the bare Exception gRPC wants: call it outside of any ``except Exception``."""
+    """End the call with this error, by the bare Exception gRPC wants: call it outside of any ``except Exception``."""
     context.abort_with_status(rpc_status.to_status(status_of(error)))
     raise AssertionError("abort_with_status returned")  # for the type checker; it always raises
 

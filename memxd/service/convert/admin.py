@@ -60,8 +60,8 @@ def _fill_engine(message: admin_service_pb2.StatusResponse, status: EngineStatus
 
 
 def _fill_index(message: admin_service_pb2.IndexStatus, index: IndexStatus) -> None:
-    message.kind = index.kind.value
-    message.state = index.state.value
+    message.kind = values.wire(index.kind)
+    message.state = values.wire(index.state)
     message.watermark = index.watermark
     message.durable_watermark = index.durable_watermark
     message.entries = index.entries
@@ -86,7 +86,7 @@ def _fill_model(message: admin_service_pb2.ModelStatus, model: ModelStatus) -> N
 
 def fill_progress(message: admin_service_pb2.RebuildResponse, progress: Progress) -> None:
     """Write one step of a rebuild into an empty message."""
-    message.kind = progress.kind.value
+    message.kind = values.wire(progress.kind)
     message.done = progress.done
     message.total = progress.total
     message.finished = progress.finished

@@ -19,7 +19,7 @@ def fill_link(message: memory_pb2.Link, link: Link) -> None:
     values.fill_scope(message.scope, link.scope)
     message.source_id = link.source_id
     message.target_id = link.target_id
-    message.type = link.type.value
+    message.type = values.wire(link.type)
     message.strength = link.strength
     message.bidirectional = link.bidirectional
     if link.metadata:

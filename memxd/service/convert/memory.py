@@ -102,13 +102,13 @@ def fill_memory(message: memory_pb2.Memory, memory: Memory) -> None:
     message.id = memory.id
     values.fill_scope(message.scope, memory.scope)
     message.content = memory.content
-    message.type = memory.type.value
+    message.type = values.wire(memory.type)
     if memory.tags:
         message.tags.extend(memory.tags)
     if memory.metadata:
         values.fill_struct(message.metadata, memory.metadata)
     message.importance = memory.importance
-    message.state = memory.state.value
+    message.state = values.wire(memory.state)
     message.private = memory.private
     message.source = memory.source
     message.revision = memory.revision

@@ -16,6 +16,7 @@ from memxd.model import (
 )
 from memxd.service.convert import values
 from memxd.service.convert.memory import fill_memory, filter_
+from memxd.service.status import fill_item_error
 from memxd.v1 import memory_service_pb2, search_pb2
 
 
@@ -76,13 +77,13 @@ def fill_answer(message: memory_service_pb2.SearchResponse, answer: SearchAnswer
         _fill_hit(message.hits.add(), hit)
     message.rejected = answer.rejected
     if answer.reject_reason is not None:
-        message.reject_reason = answer.reject_reason.value
+        message.reject_reason = values.wire(answer.reject_reason)
     message.best_relevance = answer.best_relevance
     message.candidates = answer.candidates
     message.folded = answer.folded
     message.below_min_relevance = answer.below_min_relevance
     for degradation in answer.degraded:
-        message.degraded.add(cause=degradation.cause.value, message=degradation.message)
+        message.degraded.add(cause=values.wire(degradation.cause), message=degradation.message)
     message.revision = answer.revision
     for stage, micros in answer.timings:
         message.timings.add(stage=stage, micros=micros)
@@ -128,8 +129,6 @@ def _fill_factor(message: search_pb2.Factor, factor: Factor) -> None:
 
 def fill_result(message: memory_service_pb2.SearchManyResult, result: SearchAnswer | MemxdError) -> None:
     """Write one answer of a SearchMany, or why that one was refused."""
-    from memxd.service.status import fill_item_error
-
     if isinstance(result, MemxdError):
         fill_item_error(message.error, result)
     else:

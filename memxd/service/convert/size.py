@@ -15,7 +15,7 @@ from memxd.model import Limits
 from memxd.v1 import memory_pb2, memory_service_pb2, search_pb2
 
 #: Room for lengths and tags that change when texts get shorter.
-_SLACK = 4_096
+SLACK = 4_096
 
 
 def fits(message: Message, limit: int = Limits.ANSWER_BYTES) -> bool:
@@ -77,7 +77,7 @@ def _apply(message: Message, steps: Iterable[Callable[[], None]], limit: int) ->
 def _cut_contents(message: Message, memories: list[memory_pb2.Memory], limit: int) -> None:
     """Give every content the same greatest length, in bytes, so that all together fit ("water filling")."""
     sizes = [len(memory.content.encode()) for memory in memories]
-    room = max(0, limit - _SLACK - (message.ByteSize() - sum(sizes)))
+    room = max(0, limit - SLACK - (message.ByteSize() - sum(sizes)))
     share = _level(sizes, room)
     for memory, size in zip(memories, sizes, strict=True):
         if size > share:
@@ -111,7 +111,7 @@ def _drop_link_metadata(links: Iterable[memory_pb2.Link]) -> None:
 def _drop_links(message: memory_service_pb2.TraverseResponse, limit: int) -> None:
     links = list(message.links)
     rest = message.ByteSize() - sum(link.ByteSize() + 8 for link in links)
-    kept = longest_prefix(links, max(0, limit - _SLACK - rest))
+    kept = longest_prefix(links, max(0, limit - SLACK - rest))
     del message.links[kept:]
     message.truncated = True
 

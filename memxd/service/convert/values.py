@@ -51,6 +51,11 @@ def enum_set(kind: type[E], numbers: Iterable[int], field: str) -> frozenset[E]:
     return frozenset(members)
 
 
+def wire(member: IntEnum) -> Any:
+    """The number of a member for an enum field; the generated types want a class that exists in stubs only."""
+    return member.value
+
+
 # -- time ----------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +179,7 @@ def _fill_value(message: struct_pb2.Value, value: Any) -> None:
 
 
 def scope(request: Any) -> Scope:
-    """The scope of a request; an absent one, and an absent part, mean "default". Blank parts are the engine's to refuse."""
+    """The scope of a request; absent, and an absent part, mean "default". The engine refuses blank parts."""
     if not request.HasField("scope"):
         return Scope()
     message: memory_pb2.Scope = request.scope
