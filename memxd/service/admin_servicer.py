@@ -1,0 +1,55 @@
+"""AdminService: how the daemon is, writing everything out, building an index anew.
+
+Adds the process's own facts to the engine's status; everything else is the engine's. gRPC calls it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import grpc
+
+from memxd.errors import InvalidArgumentError
+from memxd.model import SECOND, IndexKind
+from memxd.service.convert import admin, values
+from memxd.service.gate import Gate
+from memxd.service.interceptors import deadline_of
+from memxd.v1 import admin_service_pb2 as pb
+from memxd.v1 import admin_service_pb2_grpc
+
+_SCOPES_DEFAULT = 100
+_SCOPES_MOST = 1_000
+
+
+class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+    """What operators call."""
+
+    def __init__(self, gate: Gate, facts: admin.ProcessFacts) -> None:
+        self._gate = gate
+        self._facts = facts
+        self._began = time.monotonic()
+
+    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
+        """How the daemon is."""
+        most = request.max_scopes if request.HasField("max_scopes") else _SCOPES_DEFAULT
+        if not 0 <= most <= _SCOPES_MOST:
+            raise InvalidArgumentError.field("max_scopes", f"must be within 0..{_SCOPES_MOST:,}")
+        status = self._gate.engine.status(most, deadline=deadline_of(context))
+        response = pb.StatusResponse()
+        uptime = int((time.monotonic() - self._began) * SECOND)
+        admin.fill_status(response, self._facts, status, uptime)
+        return response
+
+    def Flush(self, request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.FlushResponse:
+        """Everything on disk."""
+        return pb.FlushResponse(revision=self._gate.engine.flush(deadline=deadline_of(context)))
+
+    def Rebuild(self, request: pb.RebuildRequest, context: grpc.ServicerContext) -> Iterator[pb.RebuildResponse]:
+        """An index anew, telling how far it is."""
+        kind = values.enum_or_none(IndexKind, request.kind, "kind")
+        for progress in self._gate.engine.rebuild(kind, deadline=deadline_of(context)):
+            self._gate.check_draining()
+            response = pb.RebuildResponse()
+            admin.fill_progress(response, progress)
+            yield response
