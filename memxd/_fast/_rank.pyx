@@ -8,13 +8,25 @@ loops below check nothing. The GIL is released where a run is long enough to pay
 
 import numpy as np
 
-from libc.math cimport exp, exp2, log, sqrt
+from libc.math cimport exp, log, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort
 
+cdef extern from "rank_loops.h" nogil:
+    enum: MEMXD_BLOCK
+    double memxd_recency(double reference, double now, double half_life)
+    size_t memxd_compress(const uint8_t* mask, size_t n, int32_t first, int32_t* rids)
+    void memxd_score_block(
+        const int32_t* rids, size_t n, const double* semantic, const int64_t* reference, const uint32_t* retrieval,
+        const uint32_t* access, const float* importance, const double* table, uint32_t last, double now,
+        double half_life, double s, double r, double f, double m, double* raw)
+    double memxd_clamp(double value, double low, double high)
+    void memxd_range(const double* raw, size_t n, double infinity, double* low, double* high)
+    double memxd_sum_distances(const double* raw, size_t n, double low, double high)
+    double memxd_sum_squares(const double* raw, size_t n, double low, double high, double mean)
+
 cdef enum:
     _RELEASE_ABOVE = 4096
-    _LANES = 8  # as in rank_py: interleaved sums, which the compiler keeps in vector registers
     _SATURATED = 22026  # ln(_SATURATED + 1) / 10 >= 1
     _MODE_OFF = 1
     _MODE_TAGS = 3
@@ -128,11 +140,6 @@ def fuse_rrf(
 # -- factors and their sum -----------------------------------------------------------------------------------------
 
 
-cdef inline double _recency(int64_t reference, double now, double half_life) noexcept nogil:
-    cdef double age = now - <double>reference
-    return exp2(-(age / half_life)) if age > 0.0 else 1.0
-
-
 cdef inline double _frequency(uint32_t retrieval, uint32_t access) noexcept nogil:
     cdef uint32_t count = retrieval if retrieval else access
     return _FREQUENCY[count if count < _SATURATED else _SATURATED]
@@ -147,7 +154,7 @@ cdef void _factors(
     cdef int32_t rid
     for i in range(rids.shape[0]):
         rid = rids[i]
-        recency[i] = _recency(reference[rid], now, half_life)
+        recency[i] = memxd_recency(<double>reference[rid], now, half_life)
         frequency[i] = _frequency(retrieval[rid], access[rid])
         weight[i] = importance[rid]
 
@@ -202,69 +209,24 @@ def combine(
 # -- z-score and sigmoid -------------------------------------------------------------------------------------------
 
 
-cdef inline double _clamp(double value, double low, double high) noexcept nogil:
-    value = value if value > low else low  # NaN compares false: it counts as the smallest
-    return value if value < high else high
-
-
-cdef inline double _lane_total(const double* lanes) noexcept nogil:
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
-
-
-cdef double _sum_distances(const double[::1] raw, Py_ssize_t n, double low, double high) noexcept nogil:
-    cdef double lanes[_LANES]
-    cdef Py_ssize_t i = 0
-    cdef int lane
-    for lane in range(_LANES):
-        lanes[lane] = 0.0
-    while i + _LANES <= n:
-        for lane in range(_LANES):
-            lanes[lane] += _clamp(raw[i + lane], low, high) - low
-        i += _LANES
-    for lane in range(<int>(n - i)):
-        lanes[lane] += _clamp(raw[i + lane], low, high) - low
-    return _lane_total(lanes)
-
-
-cdef double _sum_squares(const double[::1] raw, Py_ssize_t n, double low, double high, double mean) noexcept nogil:
-    cdef double lanes[_LANES]
-    cdef Py_ssize_t i = 0
-    cdef int lane
-    cdef double d
-    for lane in range(_LANES):
-        lanes[lane] = 0.0
-    while i + _LANES <= n:
-        for lane in range(_LANES):
-            d = _clamp(raw[i + lane], low, high) - low - mean
-            lanes[lane] += d * d
-        i += _LANES
-    for lane in range(<int>(n - i)):
-        d = _clamp(raw[i + lane], low, high) - low - mean
-        lanes[lane] += d * d
-    return _lane_total(lanes)
-
-
 cdef Moments _moments(const double[::1] raw, Py_ssize_t n) noexcept nogil:
     cdef Moments m
-    cdef Py_ssize_t i
-    cdef double value, infinity = 1e308 * 10.0
-    m.low, m.high, m.mean, m.deviation = infinity, -infinity, 0.0, 0.0
-    for i in range(n):
-        value = raw[i]
-        if value - value == 0.0:  # finite
-            m.low = value if value < m.low else m.low
-            m.high = value if value > m.high else m.high
+    cdef double infinity = 1e308 * 10.0
+    m.low = m.high = m.mean = m.deviation = 0.0
+    if n == 0:
+        return m
+    memxd_range(&raw[0], <size_t>n, infinity, &m.low, &m.high)
     if m.low >= m.high:
         return m  # none is finite, or all are equal
-    m.mean = _sum_distances(raw, n, m.low, m.high) / <double>n
-    m.deviation = sqrt(_sum_squares(raw, n, m.low, m.high, m.mean) / <double>n)
+    m.mean = memxd_sum_distances(&raw[0], <size_t>n, m.low, m.high) / <double>n
+    m.deviation = sqrt(memxd_sum_squares(&raw[0], <size_t>n, m.low, m.high, m.mean) / <double>n)
     if not (0.0 < m.deviation < infinity):
         m.deviation = 0.0
     return m
 
 
 cdef inline double _z_score(double value, Moments m) noexcept nogil:
-    return (_clamp(value, m.low, m.high) - m.low - m.mean) / m.deviation if m.deviation > 0.0 else 0.0
+    return (memxd_clamp(value, m.low, m.high) - m.low - m.mean) / m.deviation if m.deviation > 0.0 else 0.0
 
 
 cdef inline double _sigmoid(double z) noexcept nogil:
@@ -466,17 +428,20 @@ cdef Py_ssize_t _score_rows(
     const uint32_t[::1] retrieval, const uint32_t[::1] access, const float[::1] importance, double now,
     double half_life, double s, double r, double f, double m, int32_t[::1] rids, double[::1] raw,
 ) noexcept nogil:
-    cdef Py_ssize_t rid, n = 0
-    cdef double meaning
-    for rid in range(mask.shape[0]):
-        if mask[rid]:
-            meaning = semantic[rid] if has_semantic else 0.0
-            rids[n] = <int32_t>rid
-            raw[n] = (
-                (s * meaning + r * _recency(reference[rid], now, half_life))
-                + f * _frequency(retrieval[rid], access[rid])
-            ) + m * <double>importance[rid]
-            n += 1
+    """Block by block, so that what is gathered stays in the cache; answers how many rows the mask lets through."""
+    cdef Py_ssize_t first = 0, found, n = 0, size = mask.shape[0]
+    if size == 0:
+        return 0
+    cdef int32_t* rids_out = &rids[0]
+    cdef double* raw_out = &raw[0]
+    while first < size:
+        found = <Py_ssize_t>memxd_compress(
+            &mask[first], <size_t>min(<Py_ssize_t>MEMXD_BLOCK, size - first), <int32_t>first, rids_out + n)
+        memxd_score_block(
+            rids_out + n, <size_t>found, &semantic[0] if has_semantic else NULL, &reference[0], &retrieval[0],
+            &access[0], &importance[0], _FREQUENCY, _SATURATED, now, half_life, s, r, f, m, raw_out + n)
+        n += found
+        first += MEMXD_BLOCK
     return n
 
 

@@ -1,7 +1,7 @@
 """Ranking kernels in plain Python: fusion, the four factors, the score, its normalisation, top-k and deduplication.
 
 The twin of ``_rank.pyx``: the oracle of its tests, and what runs without a compiler. Both do the same floating-point
-operations in the same order with the C library's functions, so that their results are equal bit for bit. The loops
+operations in the same order (exp and log are the C library's), so that their results are equal bit for bit. The loops
 are plain on purpose. Candidates are arrays of one length n; arrays called "by rid" hold one value for each dense
 internal id (rid). Arrays must be one-dimensional, C-contiguous and of exactly the named dtype (else ValueError);
 what they hold is not checked, rids that index by-rid arrays excepted. ``engine/`` calls this through ``Kernels``.
@@ -10,59 +10,11 @@ what they hold is not checked, rids that index by-rid arrays excepted. ``engine/
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 
 from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64, check_array, check_at_least
-
-#: Weights of semantic, recency, frequency and importance.
-Weights = tuple[float, float, float, float]
-
-
-class RankKernel(Protocol):
-    """What ``memxd._fast._rank`` and this module both offer; each function is documented below."""
-
-    def fuse_rrf(
-        self, vector_rids: I32, keyword_rids: I32, k: int, vector_weight: float, keyword_weight: float
-    ) -> tuple[I32, F64, I32, I32]: ...
-
-    def factors(
-        self, rids: I32, reference: I64, retrieval: U32, access: U32, importance: F32, now: int, half_life: int
-    ) -> tuple[F64, F64, F64]: ...
-
-    def combine(self, semantic: F64, recency: F64, frequency: F64, importance: F64, weights: Weights) -> F64: ...
-
-    def normalise(self, raw: F64) -> tuple[F64, F64]: ...
-
-    def top_k(self, score: F64, rids: I32, k: int) -> I32: ...
-
-    def dedup(
-        self,
-        order: I32,
-        rids: I32,
-        type: U8,
-        content_hash: U64,
-        fold_hash: U64,
-        tag_hash: U64,
-        mode: int,
-        limit: int,
-    ) -> tuple[I32, I32]: ...
-
-    def rank_all(
-        self,
-        mask: U8,
-        semantic: F64 | None,
-        reference: I64,
-        retrieval: U32,
-        access: U32,
-        importance: F32,
-        now: int,
-        half_life: int,
-        weights: Weights,
-        k: int,
-    ) -> tuple[I32, F64, F64, F64, int]: ...
-
+from memxd._fast.protocols import Weights
 
 #: Sums are taken in this many interleaved lanes, so that the compiled loop can run in vector registers.
 _LANES = 8
@@ -122,7 +74,7 @@ def factors(
     """The factors besides the semantic one, each f64[n] (MemX, arXiv 2603.16171).
 
     ``rids`` i32[n]; the others by rid; ``reference`` and ``now`` in microseconds since the epoch, ``half_life`` in
-    microseconds, >= 1. recency = 2^(-max(0, now - reference) / half_life); frequency = min(1, ln(c + 1) / 10) with
+    microseconds, >= 1. recency = 2^(-max(0, now - reference) / half_life), at least 2^-1000; frequency = min(1, ln(c + 1) / 10) with
     c = retrieval, or access where that is 0; importance as it stands. Each in 0..1 if importance is.
     """
     n = check_array("rids", rids, np.int32)
@@ -139,8 +91,36 @@ def factors(
 
 
 def _recency(reference: float, now: int, half_life: int) -> float:
-    age = float(now) - reference
-    return math.exp2(-(age / float(half_life))) if age > 0.0 else 1.0
+    age = max(float(now) - reference, 0.0)
+    return _exp2(-(age / float(half_life)))
+
+
+#: 2^f on -.5..+.5 as a polynomial in f, lowest power first (Chebyshev nodes); relative error below 2e-16.
+_EXP2 = (
+    1.0,
+    0.6931471805599453,
+    0.24022650695910097,
+    0.0555041086648216,
+    0.009618129107606888,
+    0.0013333558146416936,
+    0.0001540353044173605,
+    1.525273382983612e-05,
+    1.321544258792169e-06,
+    1.0178062445845774e-07,
+    7.072585949269223e-09,
+    4.4549605981865186e-10,
+)
+
+
+def _exp2(x: float) -> float:
+    """2^x for x <= 0, exact for whole x; not math.exp2, because this one runs in vector registers when compiled."""
+    x = max(x, -1000.0)
+    k = round(x)
+    f = x - k
+    f2 = f * f
+    f4 = f2 * f2
+    a, b, c, d, e, g = (low + high * f for low, high in zip(_EXP2[::2], _EXP2[1::2], strict=True))
+    return math.ldexp((a + b * f2) + ((c + d * f2) + (e + g * f2) * f4) * f4, k)
 
 
 def _frequency(count: int) -> float:
