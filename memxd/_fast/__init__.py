@@ -14,6 +14,7 @@ import logging
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from memxd._fast.dot_py import DotKernel
 from memxd._fast.rank_py import RankKernel
 from memxd.errors import ConfigError
 
@@ -29,6 +30,7 @@ class Kernels:
 
     name: Literal["c", "py"]
     rank: RankKernel
+    dot: DotKernel
 
 
 #: The table of kernel modules: ``memxd._fast._<name>`` and its twin ``memxd._fast.<name>_py``.
