@@ -17,7 +17,7 @@ cdef memxd_dot_fn dot = memxd_dot_pick(0)
 
 # How many rids ahead a row is asked of memory; the rows of one chain lie side by side.
 cdef enum:
-    AHEAD = 4
+    AHEAD = 8
 
 
 def use_portable(bint portable):
@@ -90,9 +90,10 @@ cdef inline void order_heap(int32_t *rids, float *cosines, int32_t *rows, Py_ssi
 
 
 cdef inline void prefetch(const uint16_t *matrix, Py_ssize_t width, Py_ssize_t count, int32_t row) noexcept nogil:
+    cdef Py_ssize_t i
     if 0 <= row < count:
-        MEMXD_PREFETCH(matrix + row * width)
-        MEMXD_PREFETCH(matrix + row * width + 32)
+        for i in range(0, width, 32):  # a cache line holds 32 halves
+            MEMXD_PREFETCH(matrix + row * width + i)
 
 
 def dot_rows(query, matrix, rows, /):

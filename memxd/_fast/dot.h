@@ -66,6 +66,12 @@ __attribute__((target("avx2,f16c"))) static float memxd_dot_avx2(const float *qu
         low = _mm256_add_ps(low, _mm256_mul_ps(_mm256_loadu_ps(query + i), a));
         high = _mm256_add_ps(high, _mm256_mul_ps(_mm256_loadu_ps(query + i + 8), b));
     }
+    if (whole == width) { /* the fold in registers: 8, 4, 2, 1 */
+        const __m256 eight = _mm256_add_ps(low, high);
+        const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+        const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+    }
     float lane[16];
     _mm256_storeu_ps(lane, low);
     _mm256_storeu_ps(lane + 8, high);

@@ -35,7 +35,7 @@ class Selection:
         return cls(np.empty(0, np.int32), 0)
 
     def __len__(self) -> int:
-        return self.rids.shape[0]
+        return len(self.rids)
 
     @property
     def mask(self) -> Mask:
@@ -58,4 +58,5 @@ class Selection:
             return found
         at = np.searchsorted(self.rids, rids)
         np.minimum(at, len(self) - 1, out=at)
-        return self.rids[at] == rids
+        same: npt.NDArray[np.bool_] = self.rids[at] == rids
+        return same
