@@ -8,35 +8,30 @@ adds lane j + 8, j + 4, j + 2, j + 1. Knows row numbers, chains of rows per rid,
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
-__all__ = ["DotKernel", "best_by_rid", "dot_rows", "search_rids"]
+from memxd._fast.arrays import F32, I32
 
-Float16 = npt.NDArray[np.float16]
-Float32 = npt.NDArray[np.float32]
-Int32 = npt.NDArray[np.int32]
+__all__ = ["best_by_rid", "dot_rows", "search_rids"]
+
+F16 = NDArray[np.float16]
 
 LANES = 16
 
 
-class DotKernel(Protocol):
-    """What both modules of the pair offer. Arrays are C-contiguous and of the stated dtype: the caller has checked."""
-
-    def dot_rows(self, query: Float32, matrix: Float16, rows: Int32, /) -> Float32: ...
+def dot_rows(self, query: F32, matrix: F16, rows: I32, /) -> F32: ...
 
     def best_by_rid(
-        self, query: Float32, matrix: Float16, head: Int32, after: Int32, rids: Int32, /
-    ) -> tuple[Float32, Int32]: ...
+        self, query: F32, matrix: F16, head: I32, after: I32, rids: I32, /
+    ) -> tuple[F32, I32]: ...
 
     def search_rids(
-        self, query: Float32, matrix: Float16, head: Int32, after: Int32, rids: Int32, k: int, /
-    ) -> tuple[Int32, Float32, Int32]: ...
+        self, query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: int, /
+    ) -> tuple[I32, F32, I32]: ...
 
 
-def dot_rows(query: Float32, matrix: Float16, rows: Int32, /) -> Float32:
+def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
     """float32[m]: the dot product of ``query`` (float32[d]) with ``matrix`` (float16[n, d]) at each of ``rows``
     (int32[m]); NaN where a row is negative or >= n."""
     count, width = matrix.shape
@@ -59,8 +54,8 @@ def dot_rows(query: Float32, matrix: Float16, rows: Int32, /) -> Float32:
 
 
 def best_by_rid(
-    query: Float32, matrix: Float16, head: Int32, after: Int32, rids: Int32, /
-) -> tuple[Float32, Int32]:
+    query: F32, matrix: F16, head: I32, after: I32, rids: I32, /
+) -> tuple[F32, I32]:
     """(float32[m], int32[m]): the best cosine of each of ``rids`` and its row; NaN and -1 where it has no vector.
 
     ``head`` (int32[by rid]) is the first row of a rid or -1, ``after`` (int32[by row]) the next row of the same rid or
@@ -85,8 +80,8 @@ def best_by_rid(
 
 
 def search_rids(
-    query: Float32, matrix: Float16, head: Int32, after: Int32, rids: Int32, k: int, /
-) -> tuple[Int32, Float32, Int32]:
+    query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: int, /
+) -> tuple[I32, F32, I32]:
     """The best ``k`` (>= 0) of ``rids`` (int32[m], distinct, any order) by (cosine descending, rid ascending).
 
     Answers (rids int32[j], cosine float32[j], row int32[j]) with j = min(k, rids that have a vector). Chains as in

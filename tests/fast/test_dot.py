@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memxd._fast import dot_py
-from memxd._fast.dot_py import DotKernel
+from memxd._fast.protocols import DotKernel
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dot" / "cases.json").read_text())["cases"]
 
