@@ -20,17 +20,6 @@ F16 = NDArray[np.float16]
 LANES = 16
 
 
-def dot_rows(self, query: F32, matrix: F16, rows: I32, /) -> F32: ...
-
-    def best_by_rid(
-        self, query: F32, matrix: F16, head: I32, after: I32, rids: I32, /
-    ) -> tuple[F32, I32]: ...
-
-    def search_rids(
-        self, query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: int, /
-    ) -> tuple[I32, F32, I32]: ...
-
-
 def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
     """float32[m]: the dot product of ``query`` (float32[d]) with ``matrix`` (float16[n, d]) at each of ``rows``
     (int32[m]); NaN where a row is negative or >= n."""
@@ -53,9 +42,7 @@ def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
     return out
 
 
-def best_by_rid(
-    query: F32, matrix: F16, head: I32, after: I32, rids: I32, /
-) -> tuple[F32, I32]:
+def best_by_rid(query: F32, matrix: F16, head: I32, after: I32, rids: I32, /) -> tuple[F32, I32]:
     """(float32[m], int32[m]): the best cosine of each of ``rids`` and its row; NaN and -1 where it has no vector.
 
     ``head`` (int32[by rid]) is the first row of a rid or -1, ``after`` (int32[by row]) the next row of the same rid or
@@ -79,9 +66,7 @@ def best_by_rid(
     return best, where
 
 
-def search_rids(
-    query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: int, /
-) -> tuple[I32, F32, I32]:
+def search_rids(query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: int, /) -> tuple[I32, F32, I32]:
     """The best ``k`` (>= 0) of ``rids`` (int32[m], distinct, any order) by (cosine descending, rid ascending).
 
     Answers (rids int32[j], cosine float32[j], row int32[j]) with j = min(k, rids that have a vector). Chains as in

@@ -52,9 +52,7 @@ def by_moment(arrays: ColumnArrays, rids: Rids, view: View) -> Verdict:
     return verdict
 
 
-def by_filter(
-    arrays: ColumnArrays, rids: Rids, wanted: Filter, tag_sets: Callable[[Filter], Verdict]
-) -> Rids:
+def by_filter(arrays: ColumnArrays, rids: Rids, wanted: Filter, tag_sets: Callable[[Filter], Verdict]) -> Rids:
     """The ``rids`` that satisfy types, tags, times and importance. ``tag_sets`` is ``TagSets.passing``, called after
     the rows' numbers are read, so that it knows each of them."""
     if wanted.tags_any or wanted.tags_all or wanted.tags_none:

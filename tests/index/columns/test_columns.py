@@ -172,9 +172,7 @@ def test_columns_answer_what_a_naive_model_answers(
             columns.count_bump([step])
             if step[0] in model:
                 rid, access, retrieval, last = step
-                model[rid] = replace(
-                    model[rid], access_count=access, retrieval_count=retrieval, last_retrieved_at=last
-                )
+                model[rid] = replace(model[rid], access_count=access, retrieval_count=retrieval, last_retrieved_at=last)
         elif step == "flush":
             columns.flush()
             assert columns.durable_watermark == columns.watermark == revision
