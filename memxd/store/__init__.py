@@ -5,7 +5,8 @@ acknowledged before its COMMIT. Knows no index, no embedder and no wire; validat
 engine only, through the names below.
 """
 
-from memxd.store.store import ReadTxn, Store, WriteTxn
+from memxd.store.store import Store
+from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
     CommitListener,
     CounterListener,
