@@ -160,16 +160,28 @@ class E5File:
         if magic != MAGIC:
             raise ModelFileError(f"not an E5S1 model file: it starts with {magic!r}")
         cursor.one("I")
-        sizes = cursor.ints(7)
+        hidden, layers, heads, feed_forward, vocabulary, positions, token_types = sizes = cursor.ints(7)
         (epsilon,) = struct.unpack("<f", cursor.take(4))
-        block = cursor.one("i")
-        pieces, *special = cursor.ints(5)
-        hidden, _, heads = sizes[:3]
+        block, pieces, bos, eos, pad, unk = cursor.ints(6)
         if block != BLOCK or min(sizes) < 1 or hidden % heads or hidden % BLOCK or pieces < 1:
             raise ModelFileError(f"the model file has impossible sizes: {sizes}, block {block}, {pieces} pieces")
-        if any(not 0 <= piece < pieces for piece in special):
-            raise ModelFileError(f"the model file names special pieces {special} outside its {pieces} pieces")
-        return E5Shape(*sizes, epsilon, pieces, *special)
+        if not all(0 <= piece < pieces for piece in (bos, eos, pad, unk)):
+            raise ModelFileError(f"the model file names special pieces outside its {pieces} pieces")
+        return E5Shape(
+            hidden=hidden,
+            layers=layers,
+            heads=heads,
+            feed_forward=feed_forward,
+            vocabulary=vocabulary,
+            positions=positions,
+            token_types=token_types,
+            epsilon=epsilon,
+            pieces=pieces,
+            bos=bos,
+            eos=eos,
+            pad=pad,
+            unk=unk,
+        )
 
     def _read_pieces(self, cursor: _Cursor) -> None:
         count, size = self.shape.pieces, cursor.one("Q")

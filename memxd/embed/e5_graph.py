@@ -7,7 +7,7 @@ Owns the graph and its version; called by ``convert``. Two variants of the same 
 * ``q4``: matrices stay 4-bit (MatMulNBits at accuracy level 4). Slower, independent of the CPU's int8 units.
 
 The word table stays in its 4-bit blocks in both (GatherBlockQuantized), which is exact. Architecture: BERT (Devlin et
-al. 2019) with positions from 0 and erf-GELU; masked sum over tokens, then L2 norm (the norm cancels the mean's divisor).
+al. 2019), positions from 0, erf-GELU; masked sum over tokens, then L2 norm (which cancels the mean's divisor).
 Input: input_ids, attention_mask, int64 (batch, sequence). Output: sentence_embedding, float32 (batch, hidden).
 """
 
@@ -135,7 +135,7 @@ class _Builder:
         graph = self._graph
         if self._variant == "i8":
             weight, scale = self._int8(name, tensors, columns)
-            extra = ("", bias) if bias else ()
+            extra: tuple[str, ...] = ("", bias) if bias else ()
             return graph.node("DynamicQuantizeMatMul", state, weight, scale, *extra, domain=MICROSOFT)
         blocks = np.concatenate([self._model.blocks(tensor, columns) for tensor in tensors])
         weight = graph.weight(name + ".q", natural_nibbles(blocks))

@@ -30,27 +30,8 @@ _END = re.compile(
     rf"|(?P<soft>[.!?\u2026\u203c-\u203d\u2047-\u2049]+)[{_CLOSERS}]*(?:\s+|$)"
 )
 _ABBREVIATIONS = frozenset(
-    (
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "sr",
-        "jr",
-        "st",
-        "vs",
-        "no",
-        "nos",
-        "fig",
-        "figs",
-        "eq",
-        "vol",
-        "pp",
-        "ed",
-        "eds",
-    )
-    + ("dept", "approx", "inc", "ltd", "corp", "etc", "e.g", "i.e", "cf", "al")
+    {"mr", "mrs", "ms", "dr", "prof", "sr", "jr", "st", "vs", "no", "nos", "fig", "figs", "eq", "vol", "pp", "ed"}
+    | {"eds", "dept", "approx", "inc", "ltd", "corp", "etc", "e.g", "i.e", "cf", "al"}
 )
 _WORD_BEFORE = 24
 
