@@ -25,7 +25,6 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from memxd import errors
-from scripts import api_errors
 from scripts.gen_proto import ROOT, descriptor_set
 
 PAGE = ROOT / "docs" / "API.md"
@@ -95,7 +94,9 @@ def field_type(field: FieldDescriptorProto, message: DescriptorProto) -> str:
 
 def cell(text: str) -> str:
     """Text fit for a table cell."""
-    return text.replace("\n\n", "<br>").replace("|", "\\|").replace("<private>...</private>", "`<private>...</private>`")
+    return (
+        text.replace("\n\n", "<br>").replace("|", "\\|").replace("<private>...</private>", "`<private>...</private>`")
+    )
 
 
 def signature(method: MethodDescriptorProto) -> str:
@@ -153,14 +154,14 @@ def error_lines() -> Iterator[str]:
     yield "## Errors\n"
     yield (
         "Every refusal carries a `google.rpc.ErrorInfo` with domain `memxd`, a stable `reason` and further facts as "
-        "`metadata`; invalid fields also come as `google.rpc.BadRequest` with the field's path. Match the reason, never "
-        "the message: messages are for people and may change. What gRPC itself refuses (a message above 4 MiB) carries "
-        "a status code only.\n"
+        "`metadata`; invalid fields also come as `google.rpc.BadRequest` with the field's path. Match the reason, "
+        "never the message: messages are for people and may change. What gRPC itself refuses (a message above "
+        "4 MiB) carries a status code only.\n"
     )
     yield "| reason | gRPC code | retry may help | meaning |"
     yield "|---|---|---|---|"
     codes = api_errors.wire_codes()
-    for reason, kind in sorted(errors.BY_REASON.items(), key=lambda item: list(errors.BY_REASON).index(item[0])):
+    for reason, kind in errors.BY_REASON.items():
         if issubclass(kind, errors.StartupError):
             continue
         meaning = cell(" ".join((inspect.getdoc(kind) or "").split()).replace("``", "`"))
