@@ -60,6 +60,10 @@ proto: env-test tools ## Write memxd/v1, the descriptor and docs/API.md from pro
 	@$(if $(ALLOW_BREAKING),echo "not checked for breaking changes",scripts/check_proto.sh --before-writing)
 	@$(PY) -m scripts.gen_proto && $(PY) -m scripts.gen_api_docs
 
+.PHONY: docs
+docs: env-test ## Write docs/API.md and docs/CONFIGURATION.md from the proto, the errors and the settings
+	@$(PY) -m scripts.gen_api_docs && $(PY) -m scripts.gen_config_docs
+
 .PHONY: proto-check
 proto-check: env-test tools ## buf lint, buf breaking, and whether generated files equal proto/
 	@scripts/check_proto.sh

@@ -52,7 +52,7 @@ CLIENTS = """## Read by clients
 
 | variable | meaning |
 |---|---|
-| `MEMXD_REQUIRE_EXTENSIONS` | `1` makes a kernel that does not compile an error; otherwise its plain Python twin runs. |
+| `MEMXD_REQUIRE_EXTENSIONS` | `1` makes a kernel that does not compile an error; else its plain Python twin runs. |
 | `MEMXD_DEBUG_EXTENSIONS` | `1` builds the kernels with bounds checks and sanitizers. |
 """
 
