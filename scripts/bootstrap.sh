@@ -33,7 +33,8 @@ check_python() {
     if ! command -v "$compiler" >/dev/null 2>&1; then export CC=cc; fi
 }
 
-digest() { cat "$@" 2>/dev/null | "$venv/bin/python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'; }
+# One hash over the files that exist among those named.
+digest() { { cat "$@" 2>/dev/null || true; } | "$venv/bin/python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'; }
 
 check_python
 if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
