@@ -25,6 +25,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from memxd import errors
+from memxd.service.status import CODES
 from scripts.gen_proto import ROOT, descriptor_set
 
 PAGE = ROOT / "docs" / "API.md"
@@ -149,6 +150,11 @@ def enum_lines(enum: EnumDescriptorProto, number: int, comments: Comments) -> It
     yield ""
 
 
+def wire_code(kind: type[errors.MemxdError]) -> str:
+    """The gRPC code of a class: its own line in the status table, or that of the nearest base."""
+    return next(CODES[base].name for base in kind.__mro__ if base in CODES)
+
+
 def error_lines() -> Iterator[str]:
     """Every refusal by reason, as the status table maps it."""
     yield "## Errors\n"
@@ -156,16 +162,15 @@ def error_lines() -> Iterator[str]:
         "Every refusal carries a `google.rpc.ErrorInfo` with domain `memxd`, a stable `reason` and further facts as "
         "`metadata`; invalid fields also come as `google.rpc.BadRequest` with the field's path. Match the reason, "
         "never the message: messages are for people and may change. What gRPC itself refuses (a message above "
-        "4 MiB) carries a status code only.\n"
+        "4 MiB) carries a status code only. `DAEMON_UNREACHABLE` is what our clients raise when nothing answers.\n"
     )
     yield "| reason | gRPC code | retry may help | meaning |"
     yield "|---|---|---|---|"
-    codes = api_errors.wire_codes()
     for reason, kind in errors.BY_REASON.items():
         if issubclass(kind, errors.StartupError):
             continue
         meaning = cell(" ".join((inspect.getdoc(kind) or "").split()).replace("``", "`"))
-        yield f"| `{reason}` | `{codes[reason]}` | {'yes' if kind.retryable else 'no'} | {meaning} |"
+        yield f"| `{reason}` | `{wire_code(kind)}` | {'yes' if kind.retryable else 'no'} | {meaning} |"
     yield "\nAt start the daemon may refuse to serve; it then exits with a code of sysexits.h:\n"
     yield "| reason | exit code | meaning |"
     yield "|---|---|---|"

@@ -81,7 +81,7 @@ def row(setting: Setting) -> str:
         shown_default(setting),
         setting.help + notes,
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
 
 
 def page() -> str:

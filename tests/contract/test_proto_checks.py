@@ -68,13 +68,8 @@ def test_a_change_that_breaks_clients_is_refused_as_such(copy: Path, old: str, n
 
 
 def test_a_new_field_is_no_break(copy: Path) -> None:
-    edit(
-        copy,
-        lambda text: text.replace(
-            "  bool bidirectional = 7;", "  // New.\n  bool fresh = 40;\n  bool bidirectional = 7;"
-        ),
-    )
-    edit(copy, lambda text: text.replace("  bool bidirectional = 7;", "  // As before.\n  bool bidirectional = 7;"))
+    old = "  bool bidirectional = 7;"
+    edit(copy, lambda text: text.replace(old, f"{old}\n  // Something that no client knows yet.\n  bool fresh = 40;"))
     done = check(copy)
     assert done.returncode == 0, done.stdout + done.stderr
 
