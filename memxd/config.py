@@ -19,7 +19,7 @@ from typing import Any
 
 import platformdirs
 
-from memxd.settings import Kind, Setting, read_file, unknown
+from memxd.settings import Kind, Setting, is_time_zone, read_file, unknown
 from memxd.socket_path import resolve_socket
 
 PREFIX = "MEMXD_"
@@ -137,7 +137,15 @@ class Config:
         high=16_384,
     )
     openai_batch: int = _setting(
-        64, "Texts sent to that endpoint in one request.", "int", unit="texts", low=1, high=2_048
+        0, "Texts sent to that endpoint in one request. 0 = the preset's.", "int", unit="texts", low=0, high=2_048
+    )
+    openai_window: int = _setting(
+        0,
+        "Longest text for that model in its own tokens. 0 = the preset's.",
+        "int",
+        unit="tokens",
+        low=0,
+        high=1_000_000,
     )
     openai_timeout: float = _setting(
         10.0, "How long one request to that endpoint may take.", "float", unit="seconds", low=0.1, high=600
@@ -208,6 +216,16 @@ def config_file(environ: Mapping[str, str] | None = None) -> Path:
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where data is kept when nobody names a folder (``$XDG_DATA_HOME/memxd``)."""
     return _user_folder(environ, "XDG_DATA_HOME", platformdirs.user_data_path("memxd", appauthor=False))
+
+
+def system_time_zone(environ: Mapping[str, str] | None = None) -> str:
+    """IANA name of the machine's zone: ``TZ`` when it is one, else where /etc/localtime points to, else UTC."""
+    named = (os.environ if environ is None else environ).get("TZ", "").removeprefix(":")
+    target = os.path.realpath("/etc/localtime")
+    for name in (named, target.partition("/zoneinfo/")[2]):
+        if name and is_time_zone(name):
+            return name
+    return "UTC"
 
 
 def process_environ() -> Mapping[str, str]:

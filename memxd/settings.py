@@ -122,6 +122,15 @@ def _check_mode(where: str, mode: int, *, secret: bool) -> None:
         )
 
 
+def is_time_zone(name: str) -> bool:
+    """Whether the IANA database knows the name. Paths and names with odd characters are not names."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
 # -- parsers: each takes a Python value or text, and raises ValueError or TypeError ---------------------------------
 
 
@@ -185,11 +194,8 @@ def _socket(_: Setting, value: object) -> str:
 
 def _zone(_: Setting, value: object) -> str:
     text = _plain(value)
-    if text:
-        try:
-            zoneinfo.ZoneInfo(text)
-        except (zoneinfo.ZoneInfoNotFoundError, OSError) as error:
-            raise ValueError("no such zone") from error
+    if text and not is_time_zone(text):
+        raise ValueError("no such zone")
     return text
 
 

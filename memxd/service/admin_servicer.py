@@ -10,16 +10,11 @@ from collections.abc import Iterator
 
 import grpc
 
-from memxd.errors import InvalidArgumentError
 from memxd.model import SECOND, IndexKind
 from memxd.service.convert import admin, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import deadline_of
 from memxd.v1 import admin_service_pb2 as pb
 from memxd.v1 import admin_service_pb2_grpc
-
-_SCOPES_DEFAULT = 100
-_SCOPES_MOST = 1_000
 
 
 class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
@@ -32,10 +27,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
         """How the daemon is."""
-        most = request.max_scopes if request.HasField("max_scopes") else _SCOPES_DEFAULT
-        if not 0 <= most <= _SCOPES_MOST:
-            raise InvalidArgumentError.field("max_scopes", f"must be within 0..{_SCOPES_MOST:,}")
-        status = self._gate.engine.status(most, deadline=deadline_of(context))
+        status = self._gate.engine.status(values.optional(request, "max_scopes"))
         response = pb.StatusResponse()
         uptime = int((time.monotonic() - self._began) * SECOND)
         admin.fill_status(response, self._facts, status, uptime)
@@ -43,12 +35,12 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
     def Flush(self, request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.FlushResponse:
         """Everything on disk."""
-        return pb.FlushResponse(revision=self._gate.engine.flush(deadline=deadline_of(context)))
+        return pb.FlushResponse(revision=self._gate.engine.flush())
 
     def Rebuild(self, request: pb.RebuildRequest, context: grpc.ServicerContext) -> Iterator[pb.RebuildResponse]:
         """An index anew, telling how far it is."""
         kind = values.enum_or_none(IndexKind, request.kind, "kind")
-        for progress in self._gate.engine.rebuild(kind, deadline=deadline_of(context)):
+        for progress in self._gate.engine.rebuild(kind):
             self._gate.check_draining()
             response = pb.RebuildResponse()
             admin.fill_progress(response, progress)

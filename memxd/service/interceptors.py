@@ -37,11 +37,8 @@ _SALT = secrets.token_bytes(16)
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 
 
-class _Undecodable:
+class Undecodable:
     """Stands in for request bytes that are no message of the expected type."""
-
-
-UNDECODABLE = _Undecodable()
 
 
 class Routed:
@@ -124,14 +121,14 @@ def _rebuilt(
     return rebuilt
 
 
-def _tolerant(deserializer: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def _tolerant(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
     """Without this, gRPC answers bytes that do not decode with INTERNAL and no details."""
 
     def decode(raw: bytes) -> Any:
         try:
-            return deserializer(raw)
+            return raw if deserializer is None else deserializer(raw)
         except DecodeError:
-            return UNDECODABLE
+            return Undecodable()
 
     return decode
 
@@ -196,10 +193,10 @@ def _wrap_unary(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
     def run(request: Any, context: grpc.ServicerContext) -> Any:
         call = Call(name, request)
         with call:
-            if request is UNDECODABLE:
+            if isinstance(request, Undecodable):
                 raise undecodable()
             return behavior(request, context)
-        status.abort(context, call.error or InternalError("internal error"))
+        return status.abort(context, call.error or InternalError("internal error"))
 
     return run
 
@@ -208,7 +205,7 @@ def _wrap_stream(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
     def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         call = Call(name, request)
         with call:
-            if request is UNDECODABLE:
+            if isinstance(request, Undecodable):
                 raise undecodable()
             yield from behavior(request, context)
         if call.error is not None:

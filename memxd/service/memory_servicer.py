@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from memxd.errors import InvalidArgumentError, MemxdError
-from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer
+from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer, SearchQuery
 from memxd.service.convert import link, memory, search, size, values
 from memxd.service.gate import Gate
 from memxd.service.interceptors import deadline_of
@@ -216,7 +216,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         return response
 
 
-def _query_or_error(request: pb.SearchRequest) -> search.SearchQuery | MemxdError:
+def _query_or_error(request: pb.SearchRequest) -> SearchQuery | MemxdError:
     try:
         return search.search_query(request)
     except MemxdError as error:

@@ -1,9 +1,9 @@
 """The StoreMany stream: items in as the client sends them, one answer for each, in the same order.
 
-Owns the grouping: what has arrived goes to the engine together (it embeds and commits a group at once), and nobody
-waits for items that have not been sent, so a client that sends one and waits for its answer gets it. A bad item is
-answered in its place. Back pressure: at most one group waits; a client that does not read its answers stops being
-read. Called by ``memory_servicer.py``.
+Owns the reading of the client's stream, so that a stopping daemon can end a stream on which nothing arrives, and the
+conversion of each item: one that cannot be read is answered in its place. The engine groups what has arrived. Back
+pressure: at most ``AHEAD`` items wait; a client that does not read its answers stops being read. Called by
+``memory_servicer.py``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from memxd.errors import CancelledError, MemxdError
 from memxd.model import Deadline, NewMemory, Scope, StoreAnswer
 from memxd.service.convert import memory, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import UNDECODABLE, undecodable
+from memxd.service.interceptors import Undecodable, undecodable
 from memxd.service.status import fill_item_error
 from memxd.v1 import memory_service_pb2 as pb
 
-#: Items handed to the engine together at most; the engine commits groups of this size.
-GROUP = 64
+#: Items read ahead of the engine, which itself takes up to 64 at once.
+AHEAD = 64
 #: How often a waiting stream looks whether the daemon is stopping, in seconds.
 _LOOK = 0.1
 
@@ -33,39 +33,36 @@ Item = tuple[Scope, NewMemory, str] | MemxdError
 class _End:
     """The client has sent everything, or is gone (``error``)."""
 
-    def __init__(self, error: MemxdError | None = None) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.error = error
 
 
 class _Reader:
-    """Reads the client's stream on a thread of its own, so that the handler can tell "nothing yet" from "the end".
+    """Reads the client's stream on a thread of its own; waiting for gRPC's iterator cannot be interrupted.
 
-    The thread ends with the stream: gRPC's iterator stops or raises when the call is over, however it ends.
+    The thread ends with the call: the iterator stops or raises when the call is over, however it ends.
     """
 
     def __init__(self, requests: Iterator[pb.StoreManyRequest]) -> None:
         self._requests = requests
-        self._arrived: queue.Queue[pb.StoreManyRequest | _End] = queue.Queue(GROUP)
+        self._arrived: queue.Queue[pb.StoreManyRequest | _End] = queue.Queue(AHEAD)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._read, name="memxd-stream-reader", daemon=True)
         self._thread.start()
 
-    def group(self, gate: Gate, deadline: Deadline) -> tuple[list[pb.StoreManyRequest], _End | None]:
-        """Wait for one item, then take what is there, at most GROUP; and the end when it was reached."""
-        items: list[pb.StoreManyRequest] = []
-        while len(items) < GROUP:
+    def items(self, gate: Gate) -> Iterator[Item]:
+        """Each item for the engine, or its refusal. Raises ShuttingDownError, CancelledError."""
+        while not self._closed.is_set():
+            gate.check_draining()
             try:
-                arrived = self._arrived.get(timeout=_LOOK) if not items else self._arrived.get_nowait()
+                arrived = self._arrived.get(timeout=_LOOK)
             except queue.Empty:
-                if items:
-                    break
-                gate.check_draining()
-                deadline.check()
                 continue
             if isinstance(arrived, _End):
-                return items, arrived
-            items.append(arrived)
-        return items, None
+                if arrived.error is not None:
+                    raise arrived.error
+                return
+            yield _item(arrived)
 
     def close(self) -> None:
         """Let the thread end although nobody takes its items any more."""
@@ -79,6 +76,8 @@ class _Reader:
                     return
         except grpc.RpcError:
             end = _End(CancelledError("the caller went away"))
+        except Exception as error:  # raised again on the engine's side
+            end = _End(error)
         self._put(end)
 
     def _put(self, item: pb.StoreManyRequest | _End) -> bool:
@@ -96,30 +95,15 @@ def store_many(
 ) -> Iterator[pb.StoreManyResponse]:
     """Answer each item in order. Ends the call with an error only when the daemon stops or the caller is gone."""
     reader = _Reader(requests)
-    index = 0
-    end: _End | None = None
     try:
-        while end is None:
-            group, end = reader.group(gate, deadline)
-            for result in _store(group, gate, deadline):
-                yield _response(index, result)
-                index += 1
-        if end.error is not None:
-            raise end.error
+        for index, result in enumerate(gate.engine.store_many(reader.items(gate), deadline=deadline)):
+            yield _response(index, result)
     finally:
         reader.close()
 
 
-def _store(group: list[pb.StoreManyRequest], gate: Gate, deadline: Deadline) -> Iterator[StoreAnswer | MemxdError]:
-    items = [_item(request) for request in group]
-    good = [item for item in items if not isinstance(item, MemxdError)]
-    answers = iter(gate.engine.store_many(iter(good), deadline=deadline))
-    for item in items:
-        yield item if isinstance(item, MemxdError) else next(answers)
-
-
-def _item(request: pb.StoreManyRequest) -> Item:
-    if request is UNDECODABLE:
+def _item(request: pb.StoreManyRequest | Undecodable) -> Item:
+    if isinstance(request, Undecodable):
         return undecodable()
     try:
         return values.scope(request), memory.new_memory(request.memory), request.request_id
