@@ -43,7 +43,8 @@ class Child:
     def ask(self, request: dict[str, Any], payload: Sequence[bytes] = ()) -> dict[str, Any]:
         """Send a request and wait for its answer. Raises ChildError; the child is of no more use then."""
         header = json.dumps(request).encode()
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
             self._process.stdin.write(HEADER.pack(len(header), sum(map(len, payload))) + header)
             for part in payload:

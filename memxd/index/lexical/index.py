@@ -163,7 +163,7 @@ class LexicalIndex:
 
     def _check(self) -> None:
         if self._closed or self._damage:
-            raise IndexUnavailableError("the keyword index is closed" if self._closed else "the keyword index is damaged")
+            raise IndexUnavailableError(f"the keyword index is {'closed' if self._closed else 'damaged'}")
 
     def _damaged(self, error: DamagedError) -> IndexUnavailableError:
         self._damage = str(error)

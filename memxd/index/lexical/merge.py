@@ -72,10 +72,7 @@ def merge(sources: Sequence[Source]) -> Merged:
 
 
 def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[tuple[bytes, Int32, Int32]]:
-    streams = [
-        ((term, number, docs, tfs) for term, docs, tfs in source.postings.lists())
-        for number, source in enumerate(sources)
-    ]
+    streams = [_numbered(number, source.postings) for number, source in enumerate(sources)]
     together = heapq.merge(*streams, key=lambda entry: entry[0])
     for term, entries in groupby(together, key=lambda entry: entry[0]):
         parts = [(maps[number][docs], tfs) for _, number, docs, tfs in entries]
@@ -87,6 +84,11 @@ def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[tuple[b
         first = int(np.searchsorted(docs, 0))  # the dead are -1
         if first < docs.shape[0]:
             yield term, docs[first:], tfs[first:]
+
+
+def _numbered(number: int, postings: Postings) -> Iterator[tuple[bytes, int, Int32, Int32]]:
+    for term, docs, tfs in postings.lists():
+        yield term, number, docs, tfs
 
 
 def to_merge(sizes: Sequence[tuple[int, int]]) -> list[int]:

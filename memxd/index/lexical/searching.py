@@ -98,7 +98,7 @@ def explain(
         place = _place(snapshot, rid) if rid in chosen else None
         matches: list[TermMatch] = []
         for i, lists in enumerate(postings if place is not None else ()):
-            tf = next((_frequency(docs, tfs, place[1]) for number, docs, tfs in lists if place and number == place[0]), 0)
+            tf = sum(_frequency(docs, tfs, place[1]) for number, docs, tfs in lists if place and number == place[0])
             if tf:
                 idf = float(scored.idf[i])
                 length = float(snapshot.lengths[rid])

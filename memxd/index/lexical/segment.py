@@ -25,6 +25,7 @@ from memxd.index.lexical.codec import (
     POSTINGS,
     FlatCodec,
     FlatSegment,
+    map_words,
     read_documents,
     read_list,
     schema,
@@ -56,7 +57,7 @@ class LoadedSegment:
         self.alive: UInt8 = np.ones(count, np.uint8)
         self.alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
         self._terms = FlatCodec().terms_reader(FileStorage(str(folder)), segment)
-        self._words: Int32 = np.asarray(np.memmap(folder / segment.make_filename(POSTINGS), np.int32, "r"))
+        self._words: Int32 = map_words(folder / segment.make_filename(POSTINGS))
         self._known: dict[str, tuple[Int32, Int32] | None] = {}
 
     def postings(self, term: str) -> tuple[Int32, Int32] | None:

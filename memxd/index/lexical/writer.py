@@ -23,6 +23,7 @@ from memxd.index.lexical.codec import (
     POSTINGS,
     FlatCodec,
     FlatSegment,
+    map_words,
     read_documents,
     read_list,
     schema,
@@ -109,7 +110,7 @@ class IndexFolder:
         return FoldWriter(self, self._index, watermark)
 
 
-class FoldWriter(SegmentWriter):  # type: ignore[misc]
+class FoldWriter(SegmentWriter):
     """Whoosh's segment writer, fed whole posting lists, whose commit survives a power cut."""
 
     def __init__(self, owner: IndexFolder, index: FileIndex, watermark: int) -> None:
@@ -189,10 +190,9 @@ class _SegmentPostings:
 
     def __init__(self, storage: FileStorage, segment: FlatSegment) -> None:
         self._terms = FlatCodec().terms_reader(storage, segment)
-        self._words = np.memmap(Path(storage.folder) / segment.make_filename(POSTINGS), np.int32, "r")
+        self._words = map_words(Path(storage.folder) / segment.make_filename(POSTINGS))
 
     def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
-        words = np.asarray(self._words)
         for (_, term), info in self._terms.items():
-            docs, tfs = read_list(words, info)
+            docs, tfs = read_list(self._words, info)
             yield term, docs, tfs
