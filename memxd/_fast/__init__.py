@@ -4,7 +4,7 @@
 tests, and what runs where no extension could be built. A pair answers equal ids, order and bits. Owns the choice
 between them and nothing else; the daemon makes it once (``load_kernels``) and hands the ``Kernels`` down. Kernels
 take and give numpy arrays and know nothing of memories, files or time. To add a pair, add one field to ``Kernels``
-(its protocol stands at the head of the twin); setup.py finds the .pyx by itself.
+(typed by its protocol) and its twin to ``_TWINS``; setup.py finds the .pyx by itself.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import importlib
 import logging
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
-from memxd._fast.rank_py import RankKernel
+from memxd._fast import rank_py
+from memxd._fast.protocols import RankKernel
 from memxd.errors import ConfigError
 
 __all__ = ["KERNEL_NAMES", "KernelChoice", "Kernels", "load_kernels"]
@@ -31,6 +32,8 @@ class Kernels:
     rank: RankKernel
 
 
+_TWINS = Kernels(name="py", rank=rank_py)
+
 #: The table of kernel modules: ``memxd._fast._<name>`` and its twin ``memxd._fast.<name>_py``.
 KERNEL_NAMES: tuple[str, ...] = tuple(f.name for f in fields(Kernels) if f.name != "name")
 
@@ -42,15 +45,12 @@ def load_kernels(choice: KernelChoice = "auto") -> Kernels:
     is missing or does not load.
     """
     if choice == "py":
-        return Kernels(name="py", **_modules("{}_py"))
+        return _TWINS
     try:
-        return Kernels(name="c", **_modules("_{}"))
+        compiled = {name: importlib.import_module(f"{__name__}._{name}") for name in KERNEL_NAMES}
     except ImportError as error:
         if choice == "c":
             raise ConfigError(f"kernels = c, but a compiled kernel does not load: {error}") from error
         _log.warning("a compiled kernel does not load (%s): the slower Python kernels run instead", error)
-        return Kernels(name="py", **_modules("{}_py"))
-
-
-def _modules(pattern: str) -> dict[str, Any]:
-    return {name: importlib.import_module(f"{__name__}.{pattern.format(name)}") for name in KERNEL_NAMES}
+        return _TWINS
+    return Kernels(name="c", **compiled)
