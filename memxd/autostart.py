@@ -14,9 +14,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import grpc
+
 from memxd.config import Config, process_environ
 from memxd.errors import AlreadyRunningError, DaemonUnreachableError
-from memxd.health import is_serving
 from memxd.locks import FileLock
 from memxd.socket_path import client_socket
 
@@ -24,6 +25,11 @@ from memxd.socket_path import client_socket
 LOG_BYTES = 5 * 1024 * 1024
 #: How much of the log's end a failure quotes.
 _TAIL_BYTES = 4_096
+#: gRPC's health service as bytes: the request is empty, the answer SERVING is field 1, varint 1.
+_METHOD = "/grpc.health.v1.Health/Check"
+_SERVING = b"\x08\x01"
+#: A starting or stopping daemon still holds its socket: look again after this many seconds.
+_AGAIN_SECONDS = 0.2
 
 
 def ensure_daemon(
@@ -53,10 +59,31 @@ def ensure_daemon(
             f"another process has been starting the daemon for {timeout:g} s; see {log_file(config.data_dir)}"
         ) from error
     with lock:
-        if not is_serving(path):  # whoever held the lock before us may have started it
-            pid = _spawn(config, config_file, environ)
-            _wait(path, pid, end, log_file(config.data_dir))
+        while not is_serving(path):  # whoever held the lock before us may have started it
+            _start_and_wait(config, config_file, environ, end)
     return path
+
+
+def target(path: str | os.PathLike[str]) -> str:
+    """The gRPC address of a socket path; a percent sign would begin an escape there."""
+    return "unix:" + os.fspath(path).replace("%", "%25")
+
+
+def is_serving(path: str | os.PathLike[str], timeout: float = 2.0) -> bool:
+    """Whether a daemon answers there and is ready. False when nobody answers or it is starting or stopping.
+
+    ``timeout`` in seconds for connecting and asking together.
+    """
+    if not os.path.exists(path):
+        return False
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
+    with grpc.insecure_channel(target(path), options=options) as channel:
+        check = channel.unary_unary(_METHOD, request_serializer=bytes, response_deserializer=bytes)
+        try:
+            answer: bytes = check(b"", timeout=timeout)
+        except grpc.RpcError:
+            return False  # refused, unreachable or too slow: all mean that nobody serves
+    return answer == _SERVING
 
 
 def log_file(data_dir: Path) -> Path:
@@ -89,16 +116,23 @@ def _spawn(config: Config, config_file: str | os.PathLike[str] | None, environ: 
     )
 
 
-def _wait(path: Path, pid: int, end: float, log: Path) -> None:
+def _start_and_wait(
+    config: Config, config_file: str | os.PathLike[str] | None, environ: Mapping[str, str], end: float
+) -> None:
+    """Return when the new daemon serves, or when it found that another one holds the socket (then look again)."""
+    log = log_file(config.data_dir)
+    pid = _spawn(config, config_file, environ)
     pause = 0.01
-    while not is_serving(path):
-        ended, code = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            raise DaemonUnreachableError(
-                f"the daemon did not start (exit code {os.waitstatus_to_exitcode(code)}): {_last_line(log)}; log: {log}"
-            )
+    while not is_serving(config.socket):
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status) if ended else 0
+        if ended and code != AlreadyRunningError.exit_code:
+            raise DaemonUnreachableError(f"the daemon did not start (exit code {code}): {_last_line(log)}; log: {log}")
         if time.monotonic() >= end:
             raise DaemonUnreachableError(f"the daemon (pid {pid}) does not serve yet; see {log}, then try again")
+        if ended:
+            time.sleep(_AGAIN_SECONDS)
+            return
         time.sleep(pause)
         pause = min(0.2, pause * 1.5)
 

@@ -144,10 +144,8 @@ def _drain(config: Config, gate: Gate, server: Server, signals: Signals) -> None
     log.info("draining", extra={"fields": {"calls": gate.calls.held, "streams": gate.streams.held}})
     server.set_serving(False)
     gate.drain()
-    if gate.wait_idle(config.drain_seconds, signals.hurry):
-        server.stop(None)
-        return
-    server.stop(0)
+    gate.wait_idle(config.drain_seconds, signals.hurry)
+    server.stop()
     if not gate.wait_idle(_CANCEL_SECONDS, lambda: False):
         left = gate.calls.held + gate.streams.held
         log.warning("calls were still running when the engine closed", extra={"fields": {"calls": left}})

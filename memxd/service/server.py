@@ -78,14 +78,14 @@ class Server:
         for name in HEALTH_NAMES:
             self._health.set(name, condition)
 
-    def stop(self, grace: float) -> threading.Event:
-        """Stop listening; calls still running after ``grace`` seconds are cancelled. The event tells when all is over."""
-        stopped: threading.Event = self._grpc.stop(grace)
+    def stop(self) -> threading.Event:
+        """Stop listening and cancel what still runs. The event tells when gRPC is done with all of it."""
+        stopped: threading.Event = self._grpc.stop(0)
         return stopped
 
     def close(self) -> None:
         """Stop at once and join every thread."""
-        self.stop(0).wait(_CANCEL_SECONDS)
+        self.stop().wait(_CANCEL_SECONDS)
         self._gate.close()
 
 
