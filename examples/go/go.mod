@@ -1,9 +1,9 @@
 module example.com/hello
 
-go 1.26.8
+go 1.26.0
 
 require (
-	google.golang.org/grpc v1.85.0
+	google.golang.org/grpc v1.76.0
 	google.golang.org/protobuf v1.36.12
 )
 
