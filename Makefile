@@ -77,6 +77,14 @@ wheel-check: env-test ## Build the wheel, install it into an empty environment, 
 other-languages: env tools ## Generate stubs for Go and TypeScript and run the examples against a daemon
 	@scripts/other_languages.sh
 
+.PHONY: debug
+debug: env-test ## The kernels' tests with bounds checks and sanitizers
+	@scripts/debug_kernels.sh $(ARGS)
+
+.PHONY: model-wheel
+model-wheel: env ## Build the default model as a data wheel of our own into dist/
+	@$(PY) scripts/build_model_wheel.py --out dist
+
 .PHONY: tools
 tools: ## Fetch pinned buf and grpcurl into .tools/, where npm and go are there
 	@scripts/tools.sh
