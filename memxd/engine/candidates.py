@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan
 from memxd.errors import IndexUnavailableError
-from memxd.index.lexical import LexicalHits, QueryTerms, query_terms
+from memxd.index.lexical.analyzer import query_terms
+from memxd.index.lexical.hits import LexicalHits, QueryTerms
 from memxd.index.selection import Selection
 from memxd.index.vector import VectorHits
 from memxd.model import Deadline, DegradedCause, Degradation, Mode

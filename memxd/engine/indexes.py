@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -19,7 +20,7 @@ from memxd._fast import Kernels
 from memxd.engine.content import public_text
 from memxd.errors import MemxdError, ShuttingDownError
 from memxd.index.columns import Columns
-from memxd.index.lexical import LexicalIndex
+from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, Change, Clock, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
@@ -114,7 +115,7 @@ class Indexes:
             if small or kind is IndexKind.COLUMNS:
                 self._rebuild_logged(kind)
             else:
-                self._spawn(f"memxd-rebuild-{kind.name.lower()}", lambda k=kind: self._rebuild_logged(k))
+                self._spawn(f"memxd-rebuild-{kind.name.lower()}", partial(self._rebuild_logged, kind))
         self._spawn("memxd-index-flush", self._flush_loop)
         return self
 
