@@ -149,9 +149,7 @@ class LexicalIndex:
         scored = searching.score(self._bm25, snapshot, postings, terms.weights, selection, k, besides)
         return searching.hits(terms, scored)
 
-    def explain(
-        self, terms: QueryTerms, rids: Sequence[int], selection: SelectedRows
-    ) -> list[tuple[TermMatch, ...]]:
+    def explain(self, terms: QueryTerms, rids: Sequence[int], selection: SelectedRows) -> list[tuple[TermMatch, ...]]:
         """For each rid the terms it matches, in query order; their scores summed in that order are its BM25 score."""
         self._check()
         try:
