@@ -1,9 +1,9 @@
-"""What two texts have in common: hashes for equality, and the part of a text that may be indexed.
+"""When two texts count as the same.
 
-Owns ``content_hash`` (equal text), ``fold_text``/``fold_hash`` (equal but for case, punctuation and spacing: adaptive
-deduplication) and ``indexable_text`` (without ``<private>`` spans). Called by the store when it writes a row and by
-the engine before it embeds. Hashes are kept in the database: a change of the rules here needs a migration that
-computes them anew. Imports only the standard library; tokens and stems are the keyword index's affair.
+Owns ``content_hash`` (equal text) and ``fold_text``, ``fold_hash`` (equal but for case, punctuation, spacing: adaptive
+deduplication). Called by the store when it writes a row, and by the engine's backfill. Hashes are kept in the database:
+a change of the rules here needs a migration that computes them anew. Imports only the standard library; tokens and
+stems are the keyword index's affair.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _PARKED = 0xF0000
 _IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)|(?<![^\s(\[])[-\u2212](?=\d)")
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _NEEDLESS_GAP = re.compile(f"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
-_PRIVATE_TAG = re.compile(r"<\s*(/?)\s*private\s*>", re.IGNORECASE)
 #: Raised or lowered figures and fractions become ordinary digits under NFKC and would melt into the number before.
 _MARKS = {"<super>": "^", "<sub>": "_", "<fraction>": " "}
 
@@ -34,7 +33,7 @@ class _Fold(dict[int, str]):
         category = unicodedata.category(char)
         if char in _APOSTROPHES or category == "Cf" or 0xFE00 <= code <= 0xFE0F:
             folded = ""
-        elif category[0] in "PZ" and char not in _TELLING or category == "Cc":
+        elif (category[0] in "PZ" and char not in _TELLING) or category == "Cc":
             folded = " "
         else:
             folded = char
@@ -79,28 +78,3 @@ def content_hash(text: str) -> int:
 def fold_hash(text: str) -> int:
     """Unsigned 64-bit BLAKE2b of ``fold_text(text)``."""
     return content_hash(fold_text(text))
-
-
-def indexable_text(text: str) -> str:
-    """``text`` with each ``<private>...</private>`` span, tags included, blanked out by as many spaces.
-
-    Offsets stay true. Spans may nest; one that is never closed reaches to the end (rather too much hidden than too
-    little). Neither the embedder nor an index may see more than this.
-    """
-    if "<" not in text:
-        return text
-    parts: list[str] = []
-    depth = shown = opened = 0
-    for tag in _PRIVATE_TAG.finditer(text):
-        if not tag.group(1):
-            if depth == 0:
-                parts.append(text[shown : tag.start()])
-                opened = tag.start()
-            depth += 1
-        elif depth:
-            depth -= 1
-            if depth == 0:
-                shown = tag.end()
-                parts.append(" " * (shown - opened))
-    parts.append(" " * (len(text) - opened) if depth else text[shown:])
-    return "".join(parts)

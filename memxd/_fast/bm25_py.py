@@ -24,10 +24,10 @@ Int64: TypeAlias = npt.NDArray[np.int64]
 UInt8: TypeAlias = npt.NDArray[np.uint8]
 Float64: TypeAlias = npt.NDArray[np.float64]
 
-#: One segment: rids int32[d] (document number -> row id, >= 0, no rid alive in two places), alive uint8[d] (0 = removed),
-#: and whether rids ascend strictly (then a small selection is looked up instead of reading whole posting lists).
+#: One segment: rids int32[d] (document number -> row id, >= 0, no rid alive in two places), alive uint8[d] (0 =
+#: removed), and whether rids ascend strictly (then a small selection is looked up instead of reading whole posting lists).
 Segment: TypeAlias = tuple[Int32, UInt8, bool]
-#: One posting list: segment number, document numbers int32[n] strictly ascending and < d, term frequencies int32[n] >= 1.
+#: One posting list: segment number, document numbers int32[n] strictly ascending and < d, frequencies int32[n] >= 1.
 Postings: TypeAlias = tuple[int, Int32, Int32]
 
 

@@ -53,9 +53,7 @@ def health(timeout: float) -> Call[bool]:
     Its two messages have the wire shape of the well-known wrappers (one string, one enum, both field 1), which spares
     the client a dependency.
     """
-    return Call(
-        "/grpc.health.v1.Health/Check", StringValue(), Int32Value, lambda a: int(a.value) == _SERVING, timeout
-    )
+    return Call("/grpc.health.v1.Health/Check", StringValue(), Int32Value, lambda a: int(a.value) == _SERVING, timeout)
 
 
 def rebuild_request(kind: IndexKind | str | None) -> pb.RebuildRequest:

@@ -128,9 +128,7 @@ def get(scope: Bound, id: str, *, record_access: bool = True, timeout: float | N
     request = pb.GetRequest(
         scope=scope.message(), id=values.text("id", id), record_access=None if record_access else False
     )
-    return Call(
-        MEMORY_SERVICE + "Get", request, pb.GetResponse, lambda answer: convert.memory(answer.memory), timeout
-    )
+    return Call(MEMORY_SERVICE + "Get", request, pb.GetResponse, lambda answer: convert.memory(answer.memory), timeout)
 
 
 def list_page(

@@ -188,9 +188,7 @@ def search(
         query, k, filter, mode, profile, ranking, min_relevance, explain, record_retrieval, asked_at, as_of,
         time_zone, include_superseded, exact, vector, model_id, expand_links, timings,
     )  # fmt: skip
-    return Call(
-        MEMORY_SERVICE + "Search", request(scope, question), pb.SearchResponse, convert.search_answer, timeout
-    )
+    return Call(MEMORY_SERVICE + "Search", request(scope, question), pb.SearchResponse, convert.search_answer, timeout)
 
 
 def search_many(

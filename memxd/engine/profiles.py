@@ -43,9 +43,9 @@ class RankingDefaults:
     importance: float = 0.10
     half_life: Micros = 30 * DAY
     rrf_k: int = 60
-    vector_weight: float = 0.5
-    keyword_weight: float = 0.5
-    reject_below: float = 0.20
+    vector_weight: float = 0.6
+    keyword_weight: float = 0.4
+    reject_below: float = 0.15
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ Int32 = NDArray[np.int32]
 
 #: Candidates beyond the best so many (by semantic factor) get their word match from the keyword score's share alone.
 JUDGED = 48
+#: Share of the word match in the keyword part of the semantic factor; the rest is BM25.
+WORD_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,17 @@ class Ranker:
         return self._fused_scores(plan, found, words)
 
     def _fused_scores(self, plan: Plan, found: Candidates, words: Float64) -> Float64:
-        """Weighted mean of both legs' scores, each brought to 0..1; a leg that was not asked does not count."""
+        """Weighted mean of both legs' scores, each brought to 0..1; a leg that was not asked does not count.
+
+        By meaning: the place in the model's band. By words: three parts word match (which words of the question are
+        there), one part BM25 against the best candidate's (how densely), held down when even the best matches little.
+        """
         by_meaning = np.clip(self._band.place(found.cosines) / 2.0 + 0.25, 0.0, 1.0)
         top = found.keyword.max(initial=0.0)
-        by_words = found.keyword / top if top > 0.0 else found.keyword
+        density = found.keyword / top * words.max(initial=0.0) if top > 0.0 else found.keyword
+        by_words = WORD_SHARE * words + (1.0 - WORD_SHARE) * density
         vector_weight = plan.vector_weight if found.vector_asked else 0.0
-        keyword_weight = plan.keyword_weight if found.keyword_asked and top > 0.0 else 0.0
+        keyword_weight = plan.keyword_weight if found.keyword_asked else 0.0
         total = vector_weight + keyword_weight
         if total == 0.0:
             return np.zeros(found.rids.shape[0])

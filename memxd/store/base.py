@@ -17,7 +17,6 @@ from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Sc
 from memxd.store import codec
 from memxd.store.counters import Counters
 from memxd.store.types import Row, ScopeTotals, Totals
-from memxd.text import indexable_text
 
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
@@ -95,7 +94,8 @@ class ReadBase:
     def _values(self, rest: str, parameters: Iterable[Any]) -> list[list[Any]]:
         """All rows of ``SELECT <ROW> FROM memories AS m <rest>``, as ROW arrays, in one step."""
         found = self._connection.execute(
-            f"SELECT '[' || coalesce(group_concat(r), '') || ']' FROM (SELECT {codec.ROW} AS r FROM memories AS m {rest})",
+            f"SELECT '[' || coalesce(group_concat(r), '') || ']' FROM "
+            f"(SELECT {codec.ROW} AS r FROM memories AS m {rest})",
             tuple(parameters),
         ).fetchone()
         values: list[list[Any]] = json.loads(found[0])
@@ -130,7 +130,7 @@ class WriteBase(ReadBase):
         self._revision = mark[0]
         del self.changes[mark[1] :]
 
-    def scope_no(self, scope: Scope, create: bool = True) -> int:  # type: ignore[override]
+    def scope_no(self, scope: Scope, create: bool = True) -> int:
         """The number of a scope, made when it is new (``create`` False: 0 for none, numbers start at 1)."""
         number = super().scope_no(scope)
         if number is None and create:
@@ -173,7 +173,12 @@ class WriteBase(ReadBase):
         self.changes.append(Change(revision, rid, features, text, chunks, dead_vids))
 
     def _log_row(
-        self, revision: int, rid: int, *, text: bool = False, chunks: tuple[Chunk, ...] | None = None,
+        self,
+        revision: int,
+        rid: int,
+        *,
+        text: bool = False,
+        chunks: tuple[Chunk, ...] | None = None,
         dead_vids: tuple[int, ...] = (),
     ) -> Row:
         """As ``_log``, for a row as it stands now; returns it."""
@@ -183,7 +188,7 @@ class WriteBase(ReadBase):
             revision,
             rid,
             codec.features(row, codec.unsigned(values[22]), codec.unsigned(values[23])),
-            text=indexable_text(row.memory.content) if text else None,
+            text=row.memory.content if text else None,
             chunks=chunks,
             dead_vids=dead_vids,
         )

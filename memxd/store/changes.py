@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from memxd.model import Change, Chunk, Micros
 from memxd.store import codec
 from memxd.store.base import CHUNKS, TEXT, ReadBase, WriteBase
-from memxd.text import indexable_text
 
 _BATCH = 500
 _TOUCHED = f"""SELECT max(revision) AS newest, rid, max(parts & {TEXT}) | max(parts & {CHUNKS}),
@@ -81,7 +80,8 @@ class ChangeReads(ReadBase):
 
     def _changes(self, batch: list[_Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])
-        rows = {values[0]: values for values in self._values("WHERE m.rid IN (SELECT value FROM json_each(?))", (rids,))}
+        found = self._values("WHERE m.rid IN (SELECT value FROM json_each(?))", (rids,))
+        rows = {values[0]: values for values in found}
         chunks: dict[int, list[Chunk]] = {}
         with_chunks = json.dumps([touched.rid for touched in batch if touched.parts & CHUNKS])
         for rid, *values in self._connection.execute(_CHUNKS, (with_chunks,)).fetchall():
@@ -98,7 +98,7 @@ class ChangeReads(ReadBase):
             touched.revision,
             touched.rid,
             codec.features(row, codec.unsigned(values[22]), codec.unsigned(values[23])),
-            text=indexable_text(row.memory.content) if touched.parts & TEXT else None,
+            text=row.memory.content if touched.parts & TEXT else None,
             chunks=tuple(sorted(chunks, key=lambda chunk: chunk.number)) if touched.parts & CHUNKS else None,
             dead_vids=dead,
         )
@@ -112,6 +112,7 @@ class ChangeWrites(ChangeReads, WriteBase):
         all indexes and a time at least 7 days ago."""
         return self._connection.execute(
             # Revisions and times grow together but for a clock set back: only an unbroken beginning may go.
-            "DELETE FROM changes WHERE revision < min(?1, coalesce((SELECT min(revision) FROM changes WHERE at >= ?2), ?1))",
+            "DELETE FROM changes WHERE revision < "
+            "min(?1, coalesce((SELECT min(revision) FROM changes WHERE at >= ?2), ?1))",
             (before_revision, before_time),
         ).rowcount

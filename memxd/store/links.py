@@ -138,7 +138,7 @@ class LinkWrites(LinkReads, SupersessionWrites):
         return link
 
     def supersede(self, old_rids: Collection[int], new_rid: int, at: Micros | None = None) -> list[Link]:
-        """Let ``new_rid`` supersede each of ``old_rids``: one SUPERSEDES link (strength 1) each, made ``at`` (None = now).
+        """Let ``new_rid`` supersede each of ``old_rids``: a SUPERSEDES link (strength 1) each, made ``at``, else now.
 
         The old ones become SUPERSEDED until the last such link (or the newer row) goes; their end is the earliest
         "event_at, else created_at" among those that supersede them, their own valid_until is remembered. An archived
@@ -182,8 +182,8 @@ class LinkWrites(LinkReads, SupersessionWrites):
 
     def _insert_link(self, number: int, source_rid: int, target_rid: int, link: Link) -> None:
         self._connection.execute(
-            "INSERT INTO links(scope_no, id, source_rid, target_rid, type, strength, bidirectional, created_at, metadata) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO links(scope_no, id, source_rid, target_rid, type, strength, bidirectional, created_at, "
+            "metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
                 link.id,

@@ -1,7 +1,8 @@
 """Which memories a view shows: lists page by page, counts, sets of rids.
 
 Owns orders, cursors and page limits. Never loads what it does not hand out. Part of every transaction; called by the
-engine for List, Count and DeleteMany, and for the parts of a filter that the column index cannot answer (ids, metadata).
+engine for List, Count and DeleteMany, and for the parts of a filter that the column index cannot answer (ids,
+metadata).
 """
 
 from __future__ import annotations

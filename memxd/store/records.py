@@ -1,7 +1,8 @@
 """Memories: reading by id, storing, changing, giving vectors.
 
-Owns the memories table with its chunks, tags, facts and history, as far as one memory is concerned. What superseding
-does to a row is in ``supersession.py``, erasing in ``erasing.py``. Part of every transaction; validation is done.
+Owns the memories table with its chunks, tags and facts, as far as one memory is concerned. What superseding
+does to a row is in ``supersession.py``, earlier contents in ``history.py``,
+erasing in ``erasing.py``. Part of every transaction; validation is done.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 from memxd.errors import DuplicateMemoryError, MemoryNotFoundError, StateConflictError
 from memxd.model import Chunk, Json, Memory, MemoryType, Micros, Scope, State
 from memxd.store import codec
-from memxd.store.base import ReadBase
+from memxd.store.history import HistoryReads, HistoryWrites
 from memxd.store.supersession import SupersessionWrites
-from memxd.store.types import NewChunk, Row, Version
-from memxd.text import content_hash, fold_hash, indexable_text
+from memxd.store.types import NewChunk, Row
+from memxd.text import content_hash, fold_hash
 
-_INSERT = """INSERT INTO memories(scope_no, id, type, state, own_state, importance_bits, created_at, updated_at, event_at,
- valid_until, own_valid_until, private, vector_pending, revision, content_hash, fold_hash, source, tags, metadata, content)
- VALUES (?, ?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT = """INSERT INTO memories(scope_no, id, type, state, own_state, importance_bits, created_at, updated_at,
+ event_at, valid_until, own_valid_until, private, vector_pending, revision, content_hash, fold_hash, source, tags,
+ metadata, content) VALUES (?, ?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _DUPLICATE = """WHERE m.scope_no = ? AND m.content_hash = ? AND m.content = ? AND +m.state = 1 AND m.type = ?
  AND m.event_at IS ? AND m.source = ? AND (m.valid_until IS NULL OR m.valid_until > ?) AND m.rid IS NOT ?
  ORDER BY m.rid LIMIT 1"""
@@ -39,7 +40,7 @@ _COLUMNS: dict[str, tuple[str, Any]] = {
 }
 
 
-class RecordReads(ReadBase):
+class RecordReads(HistoryReads):
     """Reading memories by their ids."""
 
     def get(self, scope: Scope, id: str) -> Row | None:
@@ -87,13 +88,6 @@ class RecordReads(ReadBase):
         parameters = (scope_no, digest, content, int(type), event_at, source, moment, exclude_rid)
         return next((row.memory for row in self._rows(_DUPLICATE, parameters)), None)
 
-    def history(self, rid: int) -> list[Version]:
-        """Earlier versions of a memory, newest first."""
-        found = self._connection.execute(
-            "SELECT content, attributes, revision, replaced_at FROM history WHERE rid = ? ORDER BY revision DESC", (rid,)
-        )
-        return [_version(*values) for values in found.fetchall()]
-
     def pending_vectors(self, limit: int, *, after_rid: int = 0, private: bool = True) -> list[Row]:
         """Memories of all scopes that wait for a vector, by rid ascending above ``after_rid``.
 
@@ -114,7 +108,7 @@ class RecordReads(ReadBase):
         return rows[0]
 
 
-class RecordWrites(RecordReads, SupersessionWrites):
+class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
     """Storing and changing memories."""
 
     def insert(
@@ -205,7 +199,7 @@ class RecordWrites(RecordReads, SupersessionWrites):
             self._next_revision(),
             rid,
             codec.features(row, digest, fold),
-            text=indexable_text(memory.content),
+            text=memory.content,
             chunks=self._add_chunks(rid, chunks),
             at=now,
         )
@@ -264,24 +258,6 @@ class RecordWrites(RecordReads, SupersessionWrites):
         self._log_row(self._next_revision(), rid, chunks=fresh, dead_vids=dead)
         return True
 
-    def _keep_version(self, old: Row) -> None:
-        memory = old.memory
-        attributes = {
-            "type": int(memory.type),
-            "tags": memory.tags,
-            "metadata": memory.metadata,
-            "importance": memory.importance,
-            "event_at": memory.event_at,
-            "valid_until": memory.valid_until,
-            "private": memory.private,
-            "source": memory.source,
-            "updated_at": memory.updated_at,
-        }
-        self._connection.execute(
-            "INSERT INTO history(rid, revision, replaced_at, attributes, content) VALUES (?, ?, ?, ?, ?)",
-            (old.rid, memory.revision, self._now(), codec.to_json(attributes), memory.content),
-        )
-
     def _add_tags(self, number: int, rid: int, tags: tuple[str, ...]) -> None:
         for tag in tags:
             self._connection.execute("INSERT INTO memory_tags(scope_no, tag, rid) VALUES (?, ?, ?)", (number, tag, rid))
@@ -311,9 +287,3 @@ class RecordWrites(RecordReads, SupersessionWrites):
 def _kept(key: str, value: Any) -> Any:
     convert = _COLUMNS[key][1]
     return value if convert is None or value is None else convert(value)
-
-
-def _version(content: str, attributes: str, revision: int, replaced_at: Micros) -> Version:
-    fields = json.loads(attributes)
-    fields |= {"type": MemoryType(fields["type"]), "tags": tuple(fields["tags"])}
-    return Version(content=content, revision=revision, replaced_at=replaced_at, **fields)

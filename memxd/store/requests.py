@@ -20,7 +20,8 @@ class RequestReads(ReadBase):
     def recall(self, scope_no: int, rpc: str, request_id: str) -> Remembered | None:
         """What was answered to this request id within the last 24 h, or None."""
         found = self._connection.execute(
-            "SELECT body_hash, answer FROM requests WHERE scope_no = ? AND rpc = ? AND request_id = ? AND created_at > ?",
+            "SELECT body_hash, answer FROM requests "
+            "WHERE scope_no = ? AND rpc = ? AND request_id = ? AND created_at > ?",
             (scope_no, rpc, request_id, self._context.clock() - Limits.REQUEST_ID_TTL),
         ).fetchone()
         return Remembered(*found) if found else None

@@ -4,17 +4,6 @@ Owns the schema as an ordered list of numbered migrations: a new database runs t
 each in a transaction together with its ``PRAGMA user_version``. Before an existing database is changed, a consistent
 copy is left beside it. Never edit a migration that was released: append one, with a test that starts from a file of the
 version before. Called by ``store.py`` at open, before any other connection exists.
-
-What refers to what::
-
-    scopes --< memories --< chunks            a memory's vectors, float16, one row each
-                        --< memory_tags       for filters; the memory's own list is memories.tags
-                        --< memory_facts      for metadata filters: hash of key and value
-                        --< history           earlier contents
-                        --< links >-- memories
-    requests --< request_rids                 answers kept for retries, and whose text they hold
-    changes                                   one row per revision; what indexes replay
-    meta                                      model id and the like
 """
 
 from __future__ import annotations
@@ -26,11 +15,23 @@ from pathlib import Path
 
 from memxd.errors import SchemaTooNewError
 
+#: What refers to what:
+#:
+#:   scopes --< memories --< chunks            a memory's vectors, float16, one row each
+#:                       --< memory_tags       for filters; a memory's own list is memories.tags
+#:                       --< memory_facts      for metadata filters: hash of key and value
+#:                       --< history           earlier contents
+#:                       --< links >-- memories
+#:   requests --< request_rids                 answers kept for retries, and whose text they hold
+#:   changes                                   one row per revision; what indexes replay
+#:   meta                                      model id and the like
+#:
 #: Notes on the columns that are not obvious:
-#: ids are never reused (AUTOINCREMENT), because indexes know rows and vectors by them. own_state and own_valid_until are
-#: what callers set; state, valid_until and superseded_by follow from them and the SUPERSEDES links (supersession.py).
-#: importance is kept as the bits of its IEEE 754 double: between 0 and 1 they sort like the number, and they survive
-#: json_array(), which prints REAL with 15 digits only. Content stands last, so that scans of the rest skip its overflow.
+#: rid and vid are never reused (AUTOINCREMENT), because indexes know rows and vectors by them. own_state and
+#: own_valid_until are what callers set; state, valid_until and superseded_by follow from them and the SUPERSEDES links
+#: (supersession.py). Importance is kept as the bits of its IEEE 754 double: between 0 and 1 they sort like the number,
+#: and they survive json_array(), which prints REAL with 15 digits only. Tags stand in the row as well as in
+#: memory_tags, so that reading a row is one look-up. Content stands last: scans of the rest skip its overflow pages.
 _V1 = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 

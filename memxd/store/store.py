@@ -7,11 +7,12 @@ transaction is in the modules around. Called by the engine, which alone sets the
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
+from memxd.errors import MemxdError
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
@@ -93,6 +94,16 @@ class Store:
         StorageFailedError, ShuttingDownError, DeadlineExceededError, CancelledError.
         """
         return self._writer.submit(fn, deadline)
+
+    def write_all(
+        self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline = NO_DEADLINE
+    ) -> list[T | MemxdError]:
+        """As ``write`` for several functions, in order, each on its own but with as few commits as possible.
+
+        A function that raises a MemxdError, or is not executed because the deadline passed, has that error as its
+        answer; the others go on. Any other exception is raised.
+        """
+        return self._writer.submit_all(fns, deadline)
 
     def read(self, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ReadTxn]:
         """A snapshot: ``with store.read(deadline) as txn``. Waits for a free reader; do not nest.

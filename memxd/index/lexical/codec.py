@@ -14,14 +14,14 @@ import secrets
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from whoosh.codec import base, whoosh3
 from whoosh.fields import KEYWORD, Schema
 from whoosh.filedb.filetables import OrderedHashWriter
 from whoosh.filedb.structfile import StructFile
-from whoosh.matching import ListMatcher
+from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
 from memxd.index.lexical.hits import Int32
@@ -38,30 +38,35 @@ def schema() -> Schema:
     return Schema(**{FIELD: KEYWORD(stored=False, scorable=True)})
 
 
-class MappedFile(StructFile):  # type: ignore[misc]
+class MappedFile(StructFile):
     """A file that reads from a memory map without moving a position, so that threads may share it."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        super().__init__(self._map, name=path.name)
+        super().__init__(cast(BinaryIO, self._map), name=path.name)
 
     def get(self, position: int, length: int) -> bytes:
         return self._map[position : position + length]
 
 
-class FlatSegment(whoosh3.W3Segment):  # type: ignore[misc]
+class FlatSegment(whoosh3.W3Segment):
     """A segment with the sizes and CRC-32 of its files, kept in Whoosh's TOC."""
 
-    sums: dict[str, tuple[int, int]]
+    def __init__(self, codec: FlatCodec, indexname: str) -> None:
+        super().__init__(codec, indexname)
+        self.sums: dict[str, tuple[int, int]] = {}
 
     @classmethod
     def _random_id(cls, size: int = 16) -> str:
         return secrets.token_hex(size // 2)  # Whoosh uses the global random: a seeded one makes two equal names
 
 
-class FlatCodec(whoosh3.W3Codec):  # type: ignore[misc]
+class FlatCodec(whoosh3.W3Codec):
     """The codec Whoosh is told to use."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def per_document_writer(self, storage: Any, segment: Any) -> DocumentWriter:
         return DocumentWriter(storage, segment)
@@ -86,7 +91,7 @@ class FlatCodec(whoosh3.W3Codec):  # type: ignore[misc]
         return FlatSegment(self, indexname)
 
 
-class DocumentWriter(base.PerDocumentWriter):  # type: ignore[misc]
+class DocumentWriter(base.PerDocumentWriter):
     """Writes ``.doc``: magic, int64 count, rids, lengths."""
 
     def __init__(self, storage: Any, segment: Any) -> None:
@@ -99,6 +104,18 @@ class DocumentWriter(base.PerDocumentWriter):  # type: ignore[misc]
         """All documents at once, in ascending order of rid."""
         self._rids, self._lengths = rids, lengths
 
+    def start_doc(self, docnum: int) -> None:
+        raise TypeError("documents come all at once, by set_documents")
+
+    def add_field(self, fieldname: str, fieldobj: Any, value: Any, length: int) -> None:
+        self.start_doc(0)
+
+    def add_column_value(self, fieldname: str, columnobj: Any, value: Any) -> None:
+        self.start_doc(0)
+
+    def add_vector_items(self, fieldname: str, fieldobj: Any, items: Any) -> None:
+        self.start_doc(0)
+
     def close(self) -> None:
         self._file.write(_MAGIC + np.int64(self._rids.shape[0]).tobytes())
         self._file.write(self._rids.tobytes() + self._lengths.tobytes())
@@ -106,19 +123,23 @@ class DocumentWriter(base.PerDocumentWriter):  # type: ignore[misc]
         self.is_closed = True
 
 
+def map_words(path: Path) -> Int32:
+    """A file as int32, mapped read-only; the map lives as long as the array."""
+    return np.asarray(np.memmap(path, np.int32, "r"))
+
+
 def read_documents(path: Path) -> tuple[Int32, Int32]:
     """(rids, lengths) of a ``.doc`` file, mapped. Raises ValueError when its shape is wrong."""
-    words = np.memmap(path, np.int32, "r")
+    words = map_words(path)
     if words.shape[0] < 4 or words[:2].tobytes() != _MAGIC:
         raise ValueError(f"{path.name} is not a list of documents")
     count = int(words[2:4].view(np.int64)[0])
     if words.shape[0] != 4 + 2 * count:
         raise ValueError(f"{path.name} does not hold {count} documents")
-    plain = np.asarray(words)
-    return plain[4 : 4 + count], plain[4 + count :]
+    return words[4 : 4 + count], words[4 + count :]
 
 
-class DocumentReader(base.PerDocumentReader):  # type: ignore[misc]
+class DocumentReader(base.PerDocumentReader):
     """What Whoosh itself asks about documents: how many, which are deleted, how long."""
 
     def __init__(self, storage: Any, segment: Any) -> None:
@@ -156,7 +177,7 @@ class DocumentReader(base.PerDocumentReader):  # type: ignore[misc]
         return {}
 
 
-class PostingWriter(base.FieldWriter):  # type: ignore[misc]
+class PostingWriter(base.FieldWriter):
     """Writes ``.trm`` through Whoosh and ``.pst`` as flat arrays."""
 
     def __init__(self, storage: Any, segment: Any) -> None:

@@ -27,7 +27,7 @@ class DamagedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What counts: ``generation`` of Whoosh's TOC (with its size and CRC-32), at revision ``watermark``, by ``stamp``."""
+    """What counts: ``generation`` of Whoosh's TOC (with its size and CRC-32), revision ``watermark``, by ``stamp``."""
 
     stamp: str
     watermark: int

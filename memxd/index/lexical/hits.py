@@ -22,8 +22,8 @@ Float64: TypeAlias = npt.NDArray[np.float64]
 class QueryTerms:
     """A question as the analyzer sees it.
 
-    ``terms`` are unique and in ascending order of their UTF-8 bytes; ``weights[i]`` > 0 is how much ``terms[i]`` counts:
-    its frequency in the question, times less than 1 for single characters of a longer run (they are there so that a
+    ``terms`` are unique and in ascending order of their UTF-8 bytes; ``weights[i]`` > 0 is how much ``terms[i]``
+    counts: its frequency in the question, times less than 1 for single characters of a longer run (they are there so that a
     text of one character is found, not to outvote the bigrams). Empty when the text holds nothing to look for.
     """
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from snowballstemmer import stemmer
 
@@ -71,7 +71,7 @@ def word_terms(token: str) -> tuple[list[str], int]:
 def run_terms(run: str) -> tuple[list[str], list[str], int]:
     """(bigrams, single units, length in units) of a run of one script without spaces, in order, repetitions kept."""
     units = _UNIT.findall(run) if _UNIT.match(run) else list(run)
-    return [left + right for left, right in zip(units, units[1:], strict=False)], units, len(units)
+    return [left + right for left, right in pairwise(units)], units, len(units)
 
 
 def _apostrophes(piece: str) -> Iterator[str]:
