@@ -1,10 +1,9 @@
 """The writer: the one thread that changes the database.
 
-Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the
-callers". Each queued function runs within a savepoint, so that one that fails undoes only itself; what is queued
-meanwhile commits together, since the disk's flush is what a commit costs. Between groups it flushes counters, forgets
-expired request ids, and empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's
-listeners.
+Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
+function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
+since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
+empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 from memxd.errors import MemxdError
 from memxd.model import NO_DEADLINE, Deadline
 from memxd.store.base import Context
-from memxd.store.connection import storage_error
+from memxd.store.connection import BUSY_MILLISECONDS, storage_error
 from memxd.store.jobs import Inbox, Job
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
@@ -228,7 +227,9 @@ class Writer:
     def _empty_log(self) -> sqlite3.Error | None:
         """Fold the write-ahead log into the database and cut it to nothing; later, when a reader is in the way."""
         try:
+            self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         except sqlite3.Error as error:
             return error
         self._must_empty_log = bool(busy)

@@ -6,7 +6,6 @@ import ast
 import re
 
 import house
-
 from memxd import errors
 
 

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-import house
 import pytest
+
+import house
 
 Allowed = Callable[[str], bool]
 
