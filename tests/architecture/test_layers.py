@@ -20,7 +20,16 @@ def under(*prefixes: str) -> Allowed:
     return lambda name: name.startswith(prefixes)
 
 
-WIRE = under("memxd/service/", "memxd/http/", "memxd/client", "memxd/cli", "memxd/mcp", "memxd/daemon", "memxd/bench/")
+WIRE = under(
+    "memxd/service/",
+    "memxd/http/",
+    "memxd/client",
+    "memxd/cli",
+    "memxd/mcp",
+    "memxd/autostart",
+    "memxd/daemon",
+    "memxd/bench/",
+)
 DOORS: list[tuple[str, tuple[str, ...], Allowed]] = [
     ("gRPC and protobuf stay at or above service/", ("grpc", "google", "memxd.v1"), WIRE),
     ("SQL stays in store/", ("sqlite3",), under("memxd/store/")),
