@@ -135,7 +135,7 @@ def test_superseding_hides_the_old_and_as_of_shows_it(engine: Engine, clock) -> 
     new = engine.store(
         A, NewMemory("Lives by the river, Quay Road 9", event_at=clock() - 30 * DAY, supersedes=(old.id,))
     ).memory
-    assert _found(engine, "where does she live", mode=Mode.VECTOR) == [new.content]
+    assert _found(engine, "lives road", mode=Mode.KEYWORD) == [new.content]
     assert engine.get(A, old.id)[0].superseded_by == new.id
     assert engine.get(A, old.id)[0].valid_until == new.event_at
     then = clock() - 100 * DAY
@@ -183,7 +183,8 @@ def test_an_empty_scope_says_so(engine: Engine) -> None:
     assert (answer.hits, answer.rejected, answer.reject_reason) == ((), True, RejectReason.EMPTY)
 
 
-def test_one_common_word_does_not_make_an_answer(engine: Engine) -> None:
+def test_one_common_word_does_not_make_an_answer(open_real_engine: Callable[[], Engine]) -> None:
+    engine = open_real_engine()
     for text in ("The dog sleeps in the garden", "The rent is paid on the first", "The printer needs toner"):
         engine.store(A, NewMemory(text))
     answer = engine.search(SearchQuery(A, "what is the capital of Mongolia"))
