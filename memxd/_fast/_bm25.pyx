@@ -361,6 +361,8 @@ cdef int _reserve(Work* work, int64_t total, int64_t most, int64_t placed) excep
 
 def score(segments, postings, weights, lengths, rids, mask, double k1, double b, Py_ssize_t k, also):
     """See ``bm25_py.score``."""
+    if k < 0:
+        raise ValueError("k is negative")
     cdef const uint8_t[::1] flags
     cdef const double[::1] weight_of = weights
     cdef int64_t total = 0, most, placed, hits

@@ -25,7 +25,7 @@ UInt8: TypeAlias = npt.NDArray[np.uint8]
 Float64: TypeAlias = npt.NDArray[np.float64]
 
 #: One segment: rids int32[d] (document number -> row id, >= 0, no rid alive in two places), alive uint8[d] (0 =
-#: removed), and whether rids ascend strictly (then a small selection is looked up instead of reading whole posting lists).
+#: removed), and whether rids ascend strictly (then a small selection is looked up, not whole posting lists read).
 Segment: TypeAlias = tuple[Int32, UInt8, bool]
 #: One posting list: segment number, document numbers int32[n] strictly ascending and < d, frequencies int32[n] >= 1.
 Postings: TypeAlias = tuple[int, Int32, Int32]
@@ -80,6 +80,8 @@ def score(
     (int32[m], strictly ascending, >= 0); ``mask`` uint8 by rid says the same for the dense path, None takes the sparse
     one, with equal results. ``k1`` >= 0, ``b`` 0..1, ``k`` >= 0, ``also`` int32[a] >= 0.
     """
+    if k < 0:
+        raise ValueError("k is negative")
     held = rids[rids < lengths.shape[0]]
     held = held[lengths[held] >= 0]
     rows, total = held.shape[0], int(lengths[held].sum(dtype=np.int64))

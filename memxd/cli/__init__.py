@@ -18,7 +18,7 @@ def memx() -> NoReturn:
 
 
 def memxd() -> NoReturn:
-    """Console script ``memxd``."""
-    from memxd.cli.app import run_memxd
+    """Console script ``memxd``, the same as ``python -m memxd``: ``memxd serve`` and ``memxd version``."""
+    from memxd.__main__ import main
 
-    sys.exit(run_memxd(sys.argv[1:]))
+    sys.exit(main())

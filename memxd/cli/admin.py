@@ -1,4 +1,4 @@
-"""The verbs about the daemon: status, flush, rebuild, version, completion; and ``memxd version``.
+"""The verbs about the daemon: status, flush, rebuild, version, completion.
 
 Owns their flags and what they print.
 """
@@ -45,10 +45,6 @@ def register(app: typer.Typer) -> None:
     verb(app, "rebuild")(rebuild)
     verb(app, "version")(version)
     app.command("completion")(completion)
-
-
-def register_memxd(app: typer.Typer) -> None:
-    verb(app, "version")(version)
 
 
 def status(

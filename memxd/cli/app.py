@@ -2,7 +2,7 @@
 
 Owns the table of verbs, which module has which, the exit codes and the way every error is told: on standard error, in
 one or two lines, what, which field and what to do next, never a traceback. Only the module of the verb that is asked
-for is imported. Called by the console scripts.
+for is imported. Called by the console script.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -49,15 +49,6 @@ def memx_app(arguments: Sequence[str]) -> typer.Typer:
     return app
 
 
-def memxd_app() -> typer.Typer:
-    """The application of the daemon's own command."""
-    app = _application("The memxd daemon.")
-    app.callback()(lambda: None)
-    for module in ("memxd.cli.serve", "memxd.cli.admin"):
-        importlib.import_module(module).register_memxd(app)
-    return app
-
-
 def _application(text: str) -> typer.Typer:
     return typer.Typer(
         help=text,
@@ -85,20 +76,12 @@ def _describe_callback(app: typer.Typer) -> None:
 
 def run_memx(arguments: Sequence[str]) -> int:
     """Carry out a ``memx`` command line; answers the exit code."""
-    return _run("memx", lambda: memx_app(arguments), arguments)
-
-
-def run_memxd(arguments: Sequence[str]) -> int:
-    """Carry out a ``memxd`` command line; answers the exit code."""
-    return _run("memxd", memxd_app, arguments)
-
-
-def _run(program: str, build: Callable[[], typer.Typer], arguments: Sequence[str]) -> int:
+    program = "memx"
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a C locale must not break on the first umlaut
     try:
-        command = typer.main.get_command(build())
+        command = typer.main.get_command(memx_app(arguments))
         code = command.main(args=list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else OK

@@ -19,7 +19,7 @@ from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits, QueryTerms
 from memxd.index.selection import Selection
 from memxd.index.vector import VectorHits
-from memxd.model import Deadline, DegradedCause, Degradation, Mode
+from memxd.model import Deadline, DegradedCause, Degradation, IndexKind, Mode
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
@@ -96,6 +96,7 @@ class Legs:
         if vector is None or plan.mode is Mode.KEYWORD:
             return None
         try:
+            self._indexes.require(IndexKind.VECTOR)
             hits = self._indexes.vector.search(
                 vector, selection, plan.candidates, exact=plan.exact, deadline=deadline
             )
@@ -120,6 +121,7 @@ class Legs:
             return None
         also = vector_hits.rids if vector_hits is not None else None
         try:
+            self._indexes.require(IndexKind.KEYWORD)
             return self._indexes.lexical.search(
                 terms, selection, plan.candidates, also=also, deadline=deadline
             )

@@ -54,7 +54,7 @@ class FlatSegment(whoosh3.W3Segment):
     """A segment with the sizes and CRC-32 of its files, kept in Whoosh's TOC."""
 
     def __init__(self, codec: FlatCodec, indexname: str) -> None:
-        super().__init__(codec, indexname)
+        super().__init__(codec, indexname)  # type: ignore[no-untyped-call]  # Whoosh's are not typed
         self.sums: dict[str, tuple[int, int]] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class FlatCodec(whoosh3.W3Codec):
     """The codec Whoosh is told to use."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def per_document_writer(self, storage: Any, segment: Any) -> DocumentWriter:
         return DocumentWriter(storage, segment)

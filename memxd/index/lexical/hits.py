@@ -23,8 +23,8 @@ class QueryTerms:
     """A question as the analyzer sees it.
 
     ``terms`` are unique and in ascending order of their UTF-8 bytes; ``weights[i]`` > 0 is how much ``terms[i]``
-    counts: its frequency in the question, times less than 1 for single characters of a longer run (they are there so that a
-    text of one character is found, not to outvote the bigrams). Empty when the text holds nothing to look for.
+    counts: its frequency in the question, times less than 1 for single characters of a longer run (they are there so
+    that a text of one character is found, not to outvote the bigrams). Empty when there is nothing to look for.
     """
 
     terms: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class LexicalHits:
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
     ``scores``: float64[n], > 0. ``also_scores``: float64[len(also)], 0.0 where no term matches or the row is not
     selected. ``matched_terms``: query terms that occur in at least one selected row, in query order, and ``idf`` of
-    those; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
+    those; ``document_frequency`` = selected rows each of those occurs in; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
     """
 
     rids: Int32
@@ -65,5 +65,6 @@ class LexicalHits:
     also_scores: Float64
     matched_terms: tuple[str, ...]
     idf: tuple[float, ...]
+    document_frequency: tuple[int, ...]
     rows: int
     average_length: float

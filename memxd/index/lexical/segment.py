@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from whoosh.filedb.filestore import FileStorage
@@ -24,7 +25,6 @@ from memxd.index.lexical.codec import (
     INDEX_NAME,
     POSTINGS,
     FlatCodec,
-    FlatSegment,
     map_words,
     read_documents,
     read_list,
@@ -39,9 +39,9 @@ _CACHED_TERMS = 50_000
 
 
 class LoadedSegment:
-    """One segment. ``rids`` ascend strictly; ``alive`` as of the commit; both by document number."""
+    """One segment (a ``codec.FlatSegment``). ``rids`` ascend strictly, ``alive`` is as of the commit; both by document."""
 
-    def __init__(self, folder: Path, segment: FlatSegment) -> None:
+    def __init__(self, folder: Path, segment: Any) -> None:
         self.segment_id: str = segment.segment_id()
         self.size_bytes = 0
         for extension in EXTENSIONS:

@@ -4,8 +4,8 @@ Owns the folder while it lives (one lock, held to the end) and does what its par
 at a time: fold a batch, merge, gather and analyse texts for a rebuild. Started by ``child``; never outlives it:
 the end of the pipe, the parent's death and SIGKILL by the kernel each end it. Standard error goes to the parent's.
 
-A request is ``HEADER`` (two sizes), a JSON header, a payload; an answer is one JSON line. After an error it says why and
-exits, so that no half-done state lives on.
+A request is ``HEADER`` (two sizes), a JSON header, a payload; an answer is one JSON line. After an error it says why
+and exits, so that no half-done state lives on.
 """
 
 from __future__ import annotations

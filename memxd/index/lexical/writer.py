@@ -87,10 +87,12 @@ class IndexFolder:
     def merge(self, deletes: Mapping[str, Sequence[int]]) -> bool:
         """Merge what the policy says, deletions applied; False when there was nothing to merge (deletions wait)."""
         segments = self._index._read_toc().segments
-        chosen = to_merge([
-            (segment.doc_count_all(), segment.deleted_count() + len(deletes.get(segment.segment_id(), ())))
-            for segment in segments
-        ])
+        chosen = to_merge(
+            [
+                (segment.doc_count_all(), segment.deleted_count() + len(deletes.get(segment.segment_id(), ())))
+                for segment in segments
+            ]
+        )
         if not chosen:
             return False
         with _Commit(self, self.watermark) as commit:
@@ -98,7 +100,7 @@ class IndexFolder:
             commit.replace([commit.writer.segments[i] for i in chosen])
         return True
 
-    def source(self, segment: FlatSegment) -> Source:
+    def source(self, segment: Any) -> Source:
         """A segment of this folder as something to merge."""
         rids, lengths = read_documents(self.folder / segment.make_filename(".doc"))
         alive = np.ones(rids.shape[0], np.uint8)
@@ -114,7 +116,7 @@ class FoldWriter(SegmentWriter):
     """Whoosh's segment writer, fed whole posting lists, whose commit survives a power cut."""
 
     def __init__(self, owner: IndexFolder, index: FileIndex, watermark: int) -> None:
-        super().__init__(index, codec=FlatCodec(), compound=False)
+        super().__init__(index, codec=FlatCodec(), compound=False)  # type: ignore[no-untyped-call]
         self._owner = owner
         self._watermark = watermark
         self._lists: Iterator[tuple[bytes, Int32, Int32]] = iter(())
@@ -151,7 +153,7 @@ class _Commit:
     """One generation: collects what changes, then commits, or cancels when something failed."""
 
     def __init__(self, owner: IndexFolder, watermark: int) -> None:
-        self.writer = owner.open_writer(watermark)
+        self.writer: Any = owner.open_writer(watermark)
         self._owner = owner
         self._replaced: list[FlatSegment] = []
 
@@ -188,7 +190,7 @@ class _Commit:
 class _SegmentPostings:
     """The posting lists of a segment on disk."""
 
-    def __init__(self, storage: FileStorage, segment: FlatSegment) -> None:
+    def __init__(self, storage: FileStorage, segment: Any) -> None:
         self._terms = FlatCodec().terms_reader(storage, segment)
         self._words = map_words(Path(storage.folder) / segment.make_filename(POSTINGS))
 
