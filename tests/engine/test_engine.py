@@ -215,7 +215,10 @@ def test_links_walk_and_expand(engine: Engine) -> None:
     engine.create_link(A, ids[0], ids[1], LinkType.RELATED, 0.9)
     engine.create_link(A, ids[1], ids[2], LinkType.CAUSED_BY, 0.5)
     walk = engine.traverse(A, ids[0], max_depth=2)
-    assert [(t.memory.id, t.depth, round(t.path_strength, 2)) for t in walk.memories] == [(ids[1], 1, 0.9), (ids[2], 2, 0.45)]
+    assert [(t.memory.id, t.depth, round(t.path_strength, 2)) for t in walk.memories] == [
+        (ids[1], 1, 0.9),
+        (ids[2], 2, 0.45),
+    ]
     hits = engine.search(SearchQuery(A, "Alpha", mode=Mode.KEYWORD, expand_links=1)).hits
     assert [(h.memory.id, h.expanded, h.expanded_from) for h in hits] == [(ids[0], False, ""), (ids[1], True, ids[0])]
 
@@ -290,7 +293,9 @@ def test_everything_is_there_after_a_restart(open_engine: Callable[[], Engine]) 
 
 
 def test_the_same_search_gives_the_same_answer(engine: Engine) -> None:
-    list(engine.store_many((A, NewMemory(f"note {n % 9} on topic {n % 5}", allow_duplicate=True), "") for n in range(60)))
+    list(
+        engine.store_many((A, NewMemory(f"note {n % 9} on topic {n % 5}", allow_duplicate=True), "") for n in range(60))
+    )
     ask = SearchQuery(A, "note on topic 3", k=20, record_retrieval=False)
     assert engine.search(ask) == engine.search(ask)
 
