@@ -27,8 +27,8 @@ test: ## Set up, then linters, types, layers, the contract and every test
 	@scripts/stages.sh test env-test tools lint types layers proto-check tests
 
 .PHONY: test-all
-test-all: ## What CI runs: test with coverage, an installed wheel, stubs in other languages, the demo
-	@COVERAGE=1 scripts/stages.sh test-all test wheel-check other-languages demo
+test-all: ## What CI runs: test with coverage, an installed wheel, the demo
+	@COVERAGE=1 scripts/stages.sh test-all test wheel-check demo
 
 .PHONY: test-fast
 test-fast: env-test ## The tests without the slow ones
@@ -72,18 +72,6 @@ proto-check: env-test tools ## buf lint, buf breaking, and whether generated fil
 .PHONY: wheel-check
 wheel-check: env-test ## Build the wheel, install it into an empty environment, run a daemon from it
 	@$(PY) -m scripts.wheel_check
-
-.PHONY: other-languages
-other-languages: env tools ## Generate stubs for Go and TypeScript and run the examples against a daemon
-	@scripts/other_languages.sh
-
-.PHONY: debug
-debug: env-test ## The kernels' tests with bounds checks and sanitizers
-	@scripts/debug_kernels.sh $(ARGS)
-
-.PHONY: model-wheel
-model-wheel: env ## Build the default model as a data wheel of our own into dist/
-	@$(PY) scripts/build_model_wheel.py --out dist
 
 .PHONY: tools
 tools: ## Fetch pinned buf and grpcurl into .tools/, where npm and go are there

@@ -12,7 +12,6 @@ import sys
 
 from memxd.config import SETTINGS
 from memxd.settings import Setting
-
 from scripts.gen_proto import ROOT
 
 PAGE = ROOT / "docs" / "CONFIGURATION.md"

@@ -51,7 +51,24 @@ def model_id(variant: Variant) -> str:
 
 
 def expected_manifest(variant: Variant) -> ModelManifest:
-    """The manifest of a converted folder. Band and tau: see ``default_model``."""
+    """What the model is. Always taken from here, never from disk: only the files are large.
+
+    The band, from cosines of 40 to 100 questions a set with the i8 variant, 5 % / median / 95 %:
+
+    ================================= ================== ================== ==================
+    set                               unrelated texts    gold texts         best text seen
+    ================================= ================== ================== ==================
+    cmrc-zh, Chinese paragraphs       .789 / .816 / .845 .891 / .917 / .942 .891 / .917 / .942
+    memdaily-zh, short Chinese facts  .802 / .841 / .885 .884 / .922 / .959 .890 / .922 / .959
+    locomo-turn, English chat         .735 / .788 / .835 .797 / .844 / .884 .833 / .866 / .895
+    prefeval, no shared words         .736 / .774 / .814 .771 / .811 / .852 .816 / .841 / .872
+    ================================= ================== ================== ==================
+
+    Questions without an answer reach .850 / .866 / .887 (cmrc-zh, its paragraph left out) and .780 / .860 / .910
+    (locomo-turn) with their best text: near enough that a cosine alone cannot tell. So ``tau`` .80 rejects only what
+    nothing comes near (1 % of the answerable questions' best texts lie at .803, .826 and above), and relevance runs
+    from .80, about the median of unrelated texts, to .92, the median of Chinese gold texts.
+    """
     return ModelManifest(
         id=model_id(variant),
         dimension=384,
@@ -60,8 +77,8 @@ def expected_manifest(variant: Variant) -> ModelManifest:
         query_prefix="query: ",
         passage_prefix="passage: ",
         variant=variant,
-        tau=0.8,
-        cosine_low=0.78,
+        tau=0.80,
+        cosine_low=0.80,
         cosine_high=0.92,
         files=OUTPUT_SHA256[variant],
         golden=E5_GOLDEN,
@@ -110,13 +127,8 @@ def ensure_converted(data_dir: Path, variant: Variant, source: Path | None = Non
 
 
 def is_intact(folder: Path, variant: Variant) -> bool:
-    """Whether a folder holds exactly what the conversion makes."""
-    expected = expected_manifest(variant)
-    try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return text == expected.to_json() and not damaged_files(folder, expected.files)
+    """Whether a folder holds exactly the files that the conversion makes (its manifest only repeats what is here)."""
+    return not damaged_files(folder, OUTPUT_SHA256[variant])
 
 
 def convert(source: Path, variant: Variant, folder: Path) -> None:

@@ -14,7 +14,7 @@ from memxd.embed.convert import NAME, ensure_converted, expected_manifest, find_
 from memxd.embed.cpu import has_int8_dot
 from memxd.embed.e5_graph import Variant
 from memxd.embed.loaded import LoadedModel
-from memxd.embed.manifest import MANIFEST
+from memxd.embed.manifest import MANIFEST, ModelManifest
 from memxd.errors import ModelFileError
 
 WHEEL_DISTRIBUTION = "memxd-model-e5-small"
@@ -34,7 +34,7 @@ def open_default(data_dir: Path, *, int8_dot: bool | None = None) -> tuple[Loade
     for variant in variants:
         try:
             folder = default_folder(data_dir, variant)
-            model = LoadedModel.open(folder, model_id=model_id(variant), check_files=False)
+            model = LoadedModel.open_checked(folder, expected_manifest(variant), model_id(variant))
         except ModelFileError as error:
             reasons.append(f"{variant}: {error}")
             continue
@@ -57,14 +57,15 @@ def wheel_folder(variant: Variant) -> Path | None:
     ModelFileError when its files are damaged or made for another version.
     """
     path = find_installed(WHEEL_DISTRIBUTION, MANIFEST)
-    if path is None or f'"variant": "{variant}"' not in path.read_text(encoding="utf-8"):
+    if path is None or is_intact(path.parent, variant):
+        return path and path.parent
+    found = ModelManifest.read(path.parent)
+    if found.variant != variant:
         return None
-    if not is_intact(path.parent, variant):
-        raise ModelFileError(
-            f"the files of {WHEEL_DISTRIBUTION} are damaged or do not fit this version, which wants "
-            f"{expected_manifest(variant).id}: install it again"
-        )
-    return path.parent
+    raise ModelFileError(
+        f"the files of {WHEEL_DISTRIBUTION} are damaged or made for another version ({found.id}, this one wants "
+        f"{model_id(variant)}): install it again"
+    )
 
 
 def _told(variant: Variant, int8_dot: bool | None, worst: float, reasons: list[str]) -> str:

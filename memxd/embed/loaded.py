@@ -47,18 +47,22 @@ class LoadedModel:
             raise ModelFileError(f"{MANIFEST}: window_tokens leaves no room for text beside the prefixes")
 
     @classmethod
-    def open(cls, folder: Path, *, model_id: str = "", check_files: bool = True) -> LoadedModel:
-        """Open and probe a model folder.
+    def open(cls, folder: Path) -> LoadedModel:
+        """Open a model folder by its manifest, compare the hashes in it and run the model once.
 
-        ``model_id`` "" = the manifest's id and a fingerprint of everything that shapes its vectors. With
-        ``check_files`` the hashes in the manifest are compared first. ModelFileError says what is wrong.
+        Its id is the manifest's plus a fingerprint of everything that shapes its vectors. ModelFileError says what is
+        wrong.
         """
         manifest = ModelManifest.read(folder)
-        if check_files and (bad := damaged_files(folder, manifest.files)):
+        if bad := damaged_files(folder, manifest.files):
             raise ModelFileError(f"files of model {manifest.id} in {folder} are missing or damaged: {', '.join(bad)}")
+        return cls.open_checked(folder, manifest, f"{manifest.id}-{fingerprint(folder, manifest)}")
+
+    @classmethod
+    def open_checked(cls, folder: Path, manifest: ModelManifest, model_id: str) -> LoadedModel:
+        """Open files whose hashes the caller has checked, and run the model once; ModelFileError if it does not."""
         session = OnnxSession(folder, manifest)
-        tokenizer = open_tokenizer(folder)
-        model = cls(manifest, tokenizer, session, model_id or f"{manifest.id}-{fingerprint(folder, manifest)}")
+        model = cls(manifest, open_tokenizer(folder), session, model_id)
         try:
             model.embed(manifest.query_prefix, _PROBE)
         except EmbedderUnavailableError as error:

@@ -136,7 +136,7 @@ def verify_model(data_dir: Path, name: str) -> Verification:
         problem = f"missing or damaged files: {', '.join(damaged)}"
         return Verification(name, manifest.id, damaged, None, manifest.golden_minimum, problem)
     try:
-        return _verify_golden(name, LoadedModel.open(folder, check_files=False))
+        return _verify_golden(name, LoadedModel.open(folder))
     except ModelFileError as error:
         return Verification(name, manifest.id, (), None, manifest.golden_minimum, error.message)
 

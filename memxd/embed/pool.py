@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import PriorityQueue
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from memxd.errors import EmbedderUnavailableError
 from memxd.model import Deadline
@@ -27,11 +27,11 @@ _GLANCE = 0.1
 
 
 @dataclass(order=True, slots=True)
-class _Job(Generic[T]):
+class _Job:
     priority: int
     number: int
-    future: Future[T] = field(compare=False)
-    work: Callable[[], T] = field(compare=False)
+    future: Future[Any] = field(compare=False)
+    work: Callable[[], Any] = field(compare=False)
 
 
 class WorkerPool:
@@ -41,7 +41,7 @@ class WorkerPool:
         if threads < 1:
             raise ValueError(f"a pool needs at least one thread, not {threads}")
         self.size = threads
-        self._queue: PriorityQueue[_Job[object]] = PriorityQueue()
+        self._queue: PriorityQueue[_Job] = PriorityQueue()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._closed = False
@@ -56,7 +56,7 @@ class WorkerPool:
             if self._closed:
                 raise EmbedderUnavailableError("the embedder is closed")
             job = _Job(_URGENT if urgent else _BULK, next(self._numbers), future, work)
-            self._queue.put(job)  # type: ignore[arg-type]
+            self._queue.put(job)
         return future
 
     def close(self) -> None:

@@ -30,9 +30,28 @@ _END = re.compile(
     rf"|(?P<soft>[.!?\u2026\u203c-\u203d\u2047-\u2049]+)[{_CLOSERS}]*(?:\s+|$)"
 )
 _ABBREVIATIONS = frozenset(
-    {"mr", "mrs", "ms", "dr", "prof", "sr", "jr", "st", "vs", "no", "nos", "fig", "figs", "eq", "vol", "pp", "ed"}
-    | {"eds", "dept", "approx", "inc", "ltd", "corp", "etc", "e.g", "i.e", "cf", "al"}
+    {
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "sr",
+        "jr",
+        "st",
+        "vs",
+        "dept",
+        "approx",
+        "inc",
+        "ltd",
+        "corp",
+        "e.g",
+        "i.e",
+        "cf",
+    }
 )
+#: These only before a number ("No. 5"): alone they may well end a sentence.
+_NUMBERED = frozenset({"no", "nos", "fig", "figs", "eq", "vol", "pp", "ed"})
 _WORD_BEFORE = 24
 
 
@@ -62,4 +81,6 @@ def _goes_on(text: str, match: re.Match[str]) -> bool:
         return False
     before = text[max(0, match.start() - _WORD_BEFORE) : match.start()].split()
     word = before[-1].lstrip("(\"'[\u201c") if before else ""
+    if word.lower() in _NUMBERED:
+        return following.isdecimal()
     return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper() and word.isascii())

@@ -10,14 +10,19 @@ from __future__ import annotations
 import struct
 
 _VARINT, _LEN, _I32 = 0, 2, 5
+_ONE_BYTE = 0x80
+#: A vocabulary is a million tags and lengths; most are one byte.
+_SMALL = tuple(bytes((number,)) for number in range(_ONE_BYTE))
 
 
 def varint(number: int) -> bytes:
     """Base-128 bytes, lowest group first; negative numbers as their 64-bit two's complement."""
+    if 0 <= number < _ONE_BYTE:
+        return _SMALL[number]
     number &= (1 << 64) - 1
     out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
+    while number >= _ONE_BYTE:
+        out.append(number & (_ONE_BYTE - 1) | _ONE_BYTE)
         number >>= 7
     out.append(number)
     return bytes(out)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan
 from memxd.errors import IndexUnavailableError
-from memxd.index.lexical import LexicalHits, QueryTerms, query_terms
+from memxd.index.lexical.analyzer import query_terms
+from memxd.index.lexical.hits import LexicalHits, QueryTerms
 from memxd.index.selection import Selection
 from memxd.index.vector import VectorHits
-from memxd.model import Deadline, DegradedCause, Degradation, Mode
+from memxd.model import Deadline, DegradedCause, Degradation, IndexKind, Mode
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
@@ -95,6 +96,7 @@ class Legs:
         if vector is None or plan.mode is Mode.KEYWORD:
             return None
         try:
+            self._indexes.require(IndexKind.VECTOR)
             hits = self._indexes.vector.search(
                 vector, selection, plan.candidates, exact=plan.exact, deadline=deadline
             )
@@ -119,6 +121,7 @@ class Legs:
             return None
         also = vector_hits.rids if vector_hits is not None else None
         try:
+            self._indexes.require(IndexKind.KEYWORD)
             return self._indexes.lexical.search(
                 terms, selection, plan.candidates, also=also, deadline=deadline
             )

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
 
 from memxd._fast import Kernels
 from memxd.engine.content import public_text
-from memxd.errors import MemxdError, ShuttingDownError
+from memxd.errors import IndexUnavailableError, MemxdError, ShuttingDownError
 from memxd.index.columns import Columns
-from memxd.index.lexical import LexicalIndex
+from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, Change, Clock, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
@@ -81,6 +82,8 @@ class Indexes:
             IndexKind.KEYWORD: lexical,
         }
         self._rebuilding = {kind: threading.Lock() for kind in self._by_kind}
+        #: Indexes that lack most of what the store holds, because their rebuild has not finished.
+        self._unready: set[IndexKind] = set()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -114,7 +117,8 @@ class Indexes:
             if small or kind is IndexKind.COLUMNS:
                 self._rebuild_logged(kind)
             else:
-                self._spawn(f"memxd-rebuild-{kind.name.lower()}", lambda k=kind: self._rebuild_logged(k))
+                self._unready.add(kind)
+                self._spawn(f"memxd-rebuild-{kind.name.lower()}", partial(self._rebuild_logged, kind))
         self._spawn("memxd-index-flush", self._flush_loop)
         return self
 
@@ -162,17 +166,19 @@ class Indexes:
             log.error("rebuilding the %s index failed: %s", kind.name.lower(), error.message)
 
     def _rebuild(self, kind: IndexKind, progress: Callable[[int, int], None]) -> None:
-        index = self._by_kind[kind]
-        with self._rebuilding[kind], self._store.read() as read:
-            total = read.totals().memories
-            rows = (_public(change) for change in self._until_stopped(read.all_rows()))
-            index.rebuild(rows, total, progress, revision=read.revision())
+        with self._rebuilding[kind]:
+            with self._store.read() as read:
+                total, revision = read.totals().memories, read.revision()
+            self._by_kind[kind].rebuild(self._rows(), total, progress, revision=revision)
+        self._unready.discard(kind)
 
-    def _until_stopped(self, rows: Iterable[Change]) -> Iterator[Change]:
-        for row in rows:
-            if self._stop.is_set():  # an early end would look like a complete rebuild
-                raise ShuttingDownError("the daemon is stopping; the rebuild begins again at the next start")
-            yield row
+    def _rows(self) -> Iterator[Change]:
+        """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
+        with self._store.read() as read:
+            for change in read.all_rows():
+                if self._stop.is_set():  # an early end would look like a complete rebuild
+                    raise ShuttingDownError("the daemon is stopping; the rebuild begins again at the next start")
+                yield _public(change)
 
     def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
         """Build one index (None: every one) anew while searches go on; yields progress."""
@@ -238,12 +244,17 @@ class Indexes:
         before = self._clock() - KEEP_CHANGES
         self._store.write(lambda txn: txn.prune_changes(durable + 1, before))
 
+    def require(self, kind: IndexKind) -> None:
+        """Raise IndexUnavailableError while the index is being built and would miss most of what is stored."""
+        if kind in self._unready:
+            raise IndexUnavailableError(f"the {kind.name.lower()} index is being built; see AdminService.Status")
+
     def status(self) -> tuple[IndexStatus, ...]:
         """How each index is, in the order of IndexKind."""
         found = []
         for kind in IndexKind:
             status = self._by_kind[kind].status()
-            if self._rebuilding[kind].locked() and status.state is IndexState.FAILED:
+            if kind in self._unready or self._rebuilding[kind].locked():
                 status = replace(status, state=IndexState.REBUILDING)
             found.append(status)
         return tuple(found)

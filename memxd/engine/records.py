@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import TypeAlias
 
 from memxd.engine import paging, validate
 from memxd.engine.canonical import digest
@@ -37,6 +38,9 @@ from memxd.model import (
     View,
 )
 from memxd.store import Cursor, Row, Store, WriteTxn
+
+#: Rids whose text an answer holds (named here, because the verb ``list`` hides the type below).
+Rids: TypeAlias = list[int]
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +188,7 @@ class Records:
         patch: Patch,
         expected_revision: int | None,
         chunks: tuple[NewChunk, ...] | None,
-    ) -> tuple[StoreAnswer, list[int]]:
+    ) -> tuple[StoreAnswer, Rids]:
         row = txn.get(scope, id)
         if row is None:
             raise not_found(id)
@@ -232,7 +236,7 @@ class Records:
         wanted = validate.identifier("id", id)
         retry = Retry.of(clean, "Delete", request_id, wanted)
 
-        def work(txn: WriteTxn) -> tuple[int, list[int]]:
+        def work(txn: WriteTxn) -> tuple[int, Rids]:
             row = txn.get(clean, wanted)
             if row is None:
                 raise not_found(wanted)
@@ -257,7 +261,7 @@ class Records:
                 return read.count(clean, view), read.revision()
         retry = Retry.of(clean, "DeleteMany", request_id, view.filter)
 
-        def work(txn: WriteTxn) -> tuple[tuple[int, int], list[int]]:
+        def work(txn: WriteTxn) -> tuple[tuple[int, int], Rids]:
             deleted = txn.delete(txn.select_rids(clean, view))
             return (deleted, txn.revision()), []
 

@@ -345,7 +345,7 @@ class Searching:
             read, [r.rid for r in rows], depth, state.plan.k, (), Direction.BOTH, 0.0, deadline
         )
         seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=validate.NO_FILTER))
-        visible = seen.contains(np.array([n.rid for n in reached], np.int32)) if reached else []
+        visible = seen.contains(np.array([n.rid for n in reached], np.int32)).tolist()
         shown = [n for n, ok in zip(reached, visible, strict=True) if ok]
         memories = {r.rid: r.memory for r in read.fetch(state.query.scope, [n.rid for n in shown])}
         ids = {r.rid: r.memory.id for r in rows}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memxd.index.lexical import QueryTerms
+from memxd.index.lexical.hits import QueryTerms
 from memxd.model import TermMatch
 
 #: The prior is worth so many memories; in them a function word stands in 40 %, any other word in 0.1 %.

@@ -52,10 +52,10 @@ CODES: Mapping[type[MemxdError], grpc.StatusCode] = {
 _NUMBERS: Mapping[grpc.StatusCode, int] = {code: code_pb2.Code.Value(code.name) for code in grpc.StatusCode}
 
 #: Bytes of UTF-8. The message travels twice, percent-encoded (up to 3 for 1) and in base64 (4 for 3).
-_MESSAGE_BYTES = 900
-_TEXT_BYTES = 240
+_MESSAGE_BYTES = 600
+_TEXT_BYTES = 160
 _VIOLATIONS = 4
-_METADATA = 8
+_METADATA = 6
 
 
 def code_of(error: MemxdError) -> grpc.StatusCode:

@@ -16,7 +16,8 @@ from memxd.store.schema import sync_file
 
 #: Name of the database within the data directory.
 DATABASE = "memxd.db"
-_BUSY_SECONDS = 5.0
+#: How long a statement waits for another process that holds the database (somebody's sqlite3 shell).
+BUSY_MILLISECONDS = 5_000
 _MEBIBYTE = 1 << 20
 _COMMON = (
     "PRAGMA foreign_keys = ON",
@@ -61,7 +62,7 @@ def create_files(directory: Path) -> Path:
 def connect(path: Path, *, writer: bool) -> sqlite3.Connection:
     """Open the database; transactions are begun and ended by hand. The caller serialises the use of a connection."""
     connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=BUSY_MILLISECONDS / 1_000, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     try:
         for pragma in (*_COMMON, *(_WRITER if writer else _READER)):

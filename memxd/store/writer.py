@@ -1,10 +1,9 @@
 """The writer: the one thread that changes the database.
 
-Owns the writing connection, the queue in front of it, group commit, and the order "COMMIT, then the indexes, then the
-callers". Each queued function runs within a savepoint, so that one that fails undoes only itself; what is queued
-meanwhile commits together, since the disk's flush is what a commit costs. Between groups it flushes counters, forgets
-expired request ids, and empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's
-listeners.
+Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
+function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
+since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
+empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError as FutureTimeoutError
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from memxd.errors import MemxdError, ShuttingDownError, StorageFailedError
+from memxd.errors import MemxdError
 from memxd.model import NO_DEADLINE, Deadline
 from memxd.store.base import Context
-from memxd.store.connection import storage_error
+from memxd.store.connection import BUSY_MILLISECONDS, storage_error
+from memxd.store.jobs import Inbox, Job
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
 
@@ -29,21 +28,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 THREAD_NAME = "memxd-writer"
-_QUEUE = 1_024
 _GROUP_MEMBERS = 256
 _GROUP_SECONDS = 0.02
 _TICK_SECONDS = 1.0
 _FORGET_SECONDS = 60.0
-#: How often a waiting caller is asked whether it is still there.
-_PATIENCE = 0.05
-
-
-class _Job(NamedTuple):
-    """A function to run, and where its result goes."""
-
-    fn: Callable[[WriteTxn], Any]
-    deadline: Deadline
-    future: Future[Any]
 
 
 class Writer:
@@ -54,9 +42,7 @@ class Writer:
         self._context = context
         self.on_commit: CommitListener | None = None
         self.on_counters: CounterListener | None = None
-        self._queue: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
-        self._gate = threading.Lock()  # held while queueing, so that nothing is queued behind the end
-        self._closing = False
+        self._inbox = Inbox()
         self._must_empty_log = False
         self._failing = False
         self._next_tick = self._next_forget = 0.0
@@ -68,14 +54,30 @@ class Writer:
 
     def submit(self, fn: Callable[[WriteTxn], T], deadline: Deadline) -> T:
         """Run ``fn`` on the writer thread; return or raise what it does, once that is durable and told."""
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("a function on the writer thread cannot wait for the writer thread")
-        job = _Job(fn, deadline, Future())
-        self._enqueue(job)
+        self._refuse_own_thread()
+        job = Job.of(fn, deadline)
+        self._inbox.put(job)
         try:
-            return self._await(job)
+            result: T = job.wait()
         except BaseException:
             job.future.cancel()  # a caller that leaves early (Ctrl-C) takes its work along, unless it has begun
+            raise
+        return result
+
+    def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
+        """As ``submit`` for several at once, so that they can commit together; a refusal stands in its place."""
+        self._refuse_own_thread()
+        jobs = [Job.of(fn, deadline) for fn in fns]
+        try:
+            for job in jobs:
+                try:
+                    self._inbox.put(job)
+                except MemxdError as refusal:
+                    job.future.set_exception(refusal)
+            return [job.outcome() for job in jobs]
+        except BaseException:
+            for job in jobs:
+                job.future.cancel()
             raise
 
     def flush_counters(self) -> None:
@@ -84,43 +86,12 @@ class Writer:
 
     def close(self) -> None:
         """Refuse new work, finish what is queued, flush counters, close the connection, join. Twice is fine."""
-        with self._gate:
-            first, self._closing = not self._closing, True
-        if first:
-            self._queue.put(None)
+        self._inbox.close()
         self._thread.join()
 
-    # -- the callers' side -----------------------------------------------------------------------------------------
-
-    def _enqueue(self, job: _Job) -> None:
-        while True:
-            job.deadline.check()
-            with self._gate:
-                if self._closing:
-                    raise ShuttingDownError("the daemon is stopping")
-                try:
-                    self._queue.put_nowait(job)
-                    return
-                except queue.Full:
-                    pass  # wait below, with the gate open
-            time.sleep(0.001)
-
-    def _await(self, job: _Job) -> Any:
-        if job.deadline is NO_DEADLINE:
-            return job.future.result()
-        while True:
-            left = job.deadline.remaining()
-            try:
-                return job.future.result(_PATIENCE if left is None else max(0.001, min(left, _PATIENCE)))
-            except FutureTimeoutError:
-                if job.future.done():
-                    continue
-            try:
-                job.deadline.check()
-            except MemxdError:
-                if job.future.cancel():
-                    raise
-                return job.future.result()  # it has begun: only its outcome is the truth
+    def _refuse_own_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a function on the writer thread cannot wait for the writer thread")
 
     # -- the thread ------------------------------------------------------------------------------------------------
 
@@ -131,15 +102,13 @@ class Writer:
         except BaseException:
             _log.critical("the writer thread failed; the store takes no more writes", exc_info=True)
         finally:
-            with self._gate:
-                self._closing = True
-            self._fail_queued()
+            self._inbox.refuse_rest()
             self._connection.close()
 
     def _work(self) -> None:
         while True:
             try:
-                job = self._queue.get(timeout=_TICK_SECONDS)
+                job = self._inbox.take(_TICK_SECONDS)
             except queue.Empty:
                 ended = False
             else:
@@ -151,32 +120,32 @@ class Writer:
             if ended:
                 return
 
-    def _group(self, job: _Job) -> bool:
+    def _group(self, job: Job) -> bool:
         """Run ``job`` and what is queued behind it in one transaction; True when the end of the queue was met."""
         until = time.monotonic() + _GROUP_SECONDS
-        done: list[tuple[_Job, Any]] = []
+        done: list[tuple[Job, Any]] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             txn = WriteTxn(self._connection, self._context)
         except sqlite3.Error as error:
-            self._abort([(job, None)] if job.future.set_running_or_notify_cancel() else [], error)
+            self._abort([(job, None)] if job.begin() else [], error)
             return False
-        member: _Job | None = job
+        member: Job | None = job
         ended = False
         while member is not None:
-            if member.future.set_running_or_notify_cancel() and not self._member(txn, member, done):
+            if member.begin() and not self._member(txn, member, done):
                 return ended  # SQLite has rolled the whole transaction back; its members have been told
             member = None
             if len(done) < _GROUP_MEMBERS and time.monotonic() < until:
                 try:
-                    member = self._queue.get_nowait()
+                    member = self._inbox.take(0)
                     ended = member is None
                 except queue.Empty:
                     break
         self._commit(txn, done)
         return ended
 
-    def _member(self, txn: WriteTxn, job: _Job, done: list[tuple[_Job, Any]]) -> bool:
+    def _member(self, txn: WriteTxn, job: Job, done: list[tuple[Job, Any]]) -> bool:
         """Run one function within its savepoint; False when the whole transaction is gone."""
         mark = txn.mark()
         try:
@@ -205,7 +174,7 @@ class Writer:
             return False
         return self._connection.in_transaction
 
-    def _commit(self, txn: WriteTxn, done: list[tuple[_Job, Any]]) -> None:
+    def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
         try:
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -221,22 +190,13 @@ class Writer:
         for job, result in done:
             job.future.set_result(result)
 
-    def _abort(self, members: list[tuple[_Job, Any]], error: BaseException) -> None:
+    def _abort(self, members: list[tuple[Job, Any]], error: BaseException) -> None:
         """Nothing of this transaction is stored: roll back, and say so to every member."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._context.counters.aborted()
         for job, _ in members:
             job.future.set_exception(_refusal(error))
-
-    def _fail_queued(self) -> None:
-        while True:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                return
-            if job is not None and job.future.set_running_or_notify_cancel():
-                job.future.set_exception(StorageFailedError("the store takes no more writes; nothing was stored"))
 
     # -- between groups --------------------------------------------------------------------------------------------
 
@@ -253,7 +213,7 @@ class Writer:
         ended = False
         errors: list[BaseException | None] = []
         for task in due:
-            job = _Job(task, NO_DEADLINE, Future())
+            job = Job.of(task)
             ended |= self._group(job)
             errors.append(job.future.exception())
         if final or self._must_empty_log:
@@ -267,7 +227,9 @@ class Writer:
     def _empty_log(self) -> sqlite3.Error | None:
         """Fold the write-ahead log into the database and cut it to nothing; later, when a reader is in the way."""
         try:
+            self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         except sqlite3.Error as error:
             return error
         self._must_empty_log = bool(busy)

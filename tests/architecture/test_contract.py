@@ -6,9 +6,9 @@ import re
 import subprocess
 import sys
 
-import house
 import pytest
 
+import house
 from memxd.v1 import admin_service_pb2, memory_service_pb2
 
 SERVICES = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import house
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import house
 import memxd
 
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from memxd.engine.content import is_blank, public_text, trim
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\u200b", "\ufeff\u2060", "\n\t\r", "\u3000", "\u3164", "\u0301", "\x00\x1f", "\u2800"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\u200b", "\ufeff\u2060", "\n\t\r", "\u3000", "\u3164", "\u0301", "\x00\x1f", "\u2800"]
+)
 def test_invisible_text_is_blank(text: str) -> None:
     assert is_blank(text)
 

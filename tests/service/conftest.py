@@ -7,7 +7,7 @@ call in the middle. The real engine is driven in tests/daemon.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ class ScriptedEngine:
         """Must never be reached by a request without a scope."""
         raise AssertionError("erased without a scope")
 
-    def search_many(self, queries: list[Any], deadline: Deadline) -> list[SearchAnswer | MemxdError]:
+    def search_many(self, queries: Sequence[Any], deadline: Deadline) -> Sequence[SearchAnswer | MemxdError]:
         """An empty answer for each question."""
         return [SearchAnswer((), revision=len(query.query)) for query in queries]
 

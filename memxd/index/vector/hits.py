@@ -23,7 +23,7 @@ class VectorHits:
     chunks: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
-        return self.rids.shape[0]
+        return len(self.rids)
 
     @classmethod
     def empty(cls) -> VectorHits:

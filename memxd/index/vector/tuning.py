@@ -26,3 +26,5 @@ class VectorTuning:
     expansion_search: int = 128  #: beam width when searching (ef)
     build_threads: int = 1  #: threads of the building child process
     build_batch: int = 1_024  #: vectors between two looks at whether the parent still lives
+    settle_seconds: float = 2.0  #: a rebuild waits for so long without a change, or until it is overdue
+    retry_seconds: float = 60.0  #: pause after a rebuild that failed

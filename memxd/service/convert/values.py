@@ -125,7 +125,9 @@ def json_object(message: struct_pb2.Struct, field: str) -> dict[str, Any]:
 def _object(message: struct_pb2.Struct, field: str, depth: int) -> dict[str, Any]:
     if depth > Limits.METADATA_DEPTH:
         raise InvalidArgumentError.field(field, f"nested deeper than {Limits.METADATA_DEPTH} levels")
-    return {key: _value(value, field, depth) for key, value in message.fields.items()}
+    fields = message.fields
+    # A protobuf map has no order; sorted, the same object is always stored and answered as the same text.
+    return {key: _value(fields[key], field, depth) for key in sorted(fields)}
 
 
 def _value(value: struct_pb2.Value, field: str, depth: int) -> Any:
