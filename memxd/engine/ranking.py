@@ -83,9 +83,7 @@ class Ranker:
         place = self._band.place(found.cosines)
         likely = relevance(place, words) if found.vector_asked else words_alone(words)
         semantic = self._semantic(plan, found, rrf, words)
-        return self._finish(
-            plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank
-        )
+        return self._finish(plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank)
 
     def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
         """Order the whole selection by recency, frequency and importance: for plans without relevance."""
@@ -131,9 +129,7 @@ class Ranker:
         if not some.size:
             return match
         judged = some[np.argsort(-found.keyword[some], kind="stable")][:JUDGED]
-        matches = self._indexes.lexical.explain(
-            found.terms, found.rids[judged].tolist(), selection
-        )
+        matches = self._indexes.lexical.explain(found.terms, found.rids[judged].tolist(), selection)
         informative = Informativeness.of(found.terms, len(selection), found.document_frequency)
         for position, terms in zip(judged, matches, strict=True):
             match[position] = informative.match(terms)
@@ -172,9 +168,7 @@ class Ranker:
             float(likely.max(initial=0.0)),
         )  # fmt: skip
 
-    def _fold(
-        self, plan: Plan, columns: ColumnArrays, order: Int32, rids: Int32
-    ) -> tuple[Int32, Int32]:
+    def _fold(self, plan: Plan, columns: ColumnArrays, order: Int32, rids: Int32) -> tuple[Int32, Int32]:
         if plan.dedup is Dedup.OFF:
             return order, np.full(rids.shape[0], -1, np.int32)
         return self._rank.dedup(
@@ -195,4 +189,3 @@ def _reference(columns: ColumnArrays, reference: Reference) -> NDArray[np.int64]
     if reference is Reference.USED_OR_CREATED:
         return columns.retrieved_or_created
     return columns.reference
-

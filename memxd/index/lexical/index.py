@@ -197,8 +197,8 @@ class LexicalIndex:
 
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
-        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves. Raises IndexUnavailableError when the new one cannot be written; the old one
-        stays then.
+        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves.
+        Raises IndexUnavailableError when the new one cannot be written; the old one stays then.
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
