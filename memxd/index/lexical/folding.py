@@ -55,10 +55,10 @@ class Folding:
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails."""
-        target = self._state.watermark
+        target = self._state.changes
         with self._wake:
             failures = self._failures
-            while self._state.durable < target:
+            while self._state.committed < target:
                 if self._failures != failures or self._stopping:
                     raise IndexUnavailableError(f"the keyword index cannot be written: {self.message or 'closing'}")
                 deadline.check()
@@ -113,11 +113,11 @@ class Folding:
         return False
 
     def _due(self, now: float) -> bool:
-        documents, revisions = self._state.pending()
-        if self._asked and revisions > 0:
+        documents, changes = self._state.pending()
+        if self._asked and changes > 0:
             return True
         old = self._since is not None and now - self._since >= self._seconds
-        return documents >= self._rows or (old and revisions > 0)
+        return documents >= self._rows or (old and changes > 0)
 
     def _pause(self, now: float) -> float:
         if now < self._not_before:

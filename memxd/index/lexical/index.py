@@ -223,6 +223,7 @@ class LexicalIndex:
             self._state.replace(committed, watermark)
             for entry in self._journal or ():
                 self._take(entry)
+            self._folding.changed()
             self._message = self._damage = ""
         shutil.rmtree(old, ignore_errors=True)
 

@@ -36,6 +36,7 @@ class Job:
     """What the child is to make durable: a packed tail or none, deletions by segment, the revision then reached."""
 
     watermark: int
+    changes: int  # how many changes it covers
     deletes: dict[str, list[int]]
     payload: list[bytes] = field(default_factory=list)
 
@@ -45,8 +46,10 @@ class State:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.watermark = 0
-        self.durable = 0
+        self.watermark = 0  # newest revision searches see
+        self.durable = 0  # newest revision committed
+        self.changes = 0  # changes taken over, and how many of them are committed: a rebuild's late changes may be
+        self.committed = 0  # older than its watermark, so revisions do not tell whether there is work
         self._reset()
 
     def _reset(self) -> None:
@@ -55,7 +58,7 @@ class State:
         self._alive: dict[int, UInt8] = {}
         self._active = Tail(self._next())
         self._sealed: Tail | None = None
-        self._sealed_watermark = 0
+        self._sealed_at = (0, 0)  # watermark and changes it covers
         self._home = np.full(1024, _NONE, np.int32)  # by rid: segment number
         self._doc = np.zeros(1024, np.int32)  # by rid: document number there
         self._lengths = np.full(1024, -1, np.int32)
@@ -78,7 +81,7 @@ class State:
             self._home[rid], self._doc[rid] = self._active.number, self._active.add(rid, counts, length)
             self._write_length(rid, length)
             self._frozen = None
-            self.watermark = max(self.watermark, revision)
+            self._note(revision)
 
     def remove(self, rid: int, revision: int) -> None:
         """A row is gone."""
@@ -88,12 +91,16 @@ class State:
                 self._home[rid] = _NONE
                 self._write_length(rid, -1)
                 self._frozen = None
-            self.watermark = max(self.watermark, revision)
+            self._note(revision)
 
     def advance(self, revision: int) -> None:
         """Nothing of ours changed up to this revision."""
         with self.lock:
-            self.watermark = max(self.watermark, revision)
+            self._note(revision)
+
+    def _note(self, revision: int) -> None:
+        self.watermark = max(self.watermark, revision)
+        self.changes += 1
 
     def _kill(self, rid: int) -> None:
         number, doc = int(self._home[rid]), int(self._doc[rid])
@@ -144,31 +151,26 @@ class State:
     def _tails(self) -> list[Tail]:
         return [tail for tail in (self._sealed, self._active) if tail is not None and len(tail)]
 
-    def locate(self, rid: int) -> bool:
-        """Whether the index holds this row."""
-        with self.lock:
-            return rid < self._home.shape[0] and int(self._home[rid]) != _NONE
-
     # -- the folding thread -----------------------------------------------------------------------------------------
 
     def pending(self) -> tuple[int, int]:
-        """(documents in tails, revisions applied but not durable)."""
+        """(documents in tails, changes taken over but not committed)."""
         with self.lock:
-            return sum(len(tail) for tail in self._tails()), self.watermark - self.durable
+            return sum(len(tail) for tail in self._tails()), self.changes - self.committed
 
     def job(self, *, seal: bool) -> Job:
         """What to make durable now. With ``seal`` the growing tail is closed and goes along, unless the tail of a job
         that failed still waits: then that one goes again, with its own watermark."""
         with self.lock:
             if seal and self._sealed is None:
-                self._sealed_watermark = self.watermark
+                self._sealed_at = self.watermark, self.changes
                 if len(self._active):
                     self._sealed, self._active = self._active, Tail(self._next())
             self._killed.clear()
             deletes = {self._loaded[n].segment_id: sorted(docs) for n, docs in self._undurable.items() if docs}
             if not seal:
-                return Job(self.durable, deletes)
-            return Job(self._sealed_watermark, deletes, self._sealed.pack() if self._sealed is not None else [])
+                return Job(self.durable, self.committed, deletes)
+            return Job(*self._sealed_at, deletes, self._sealed.pack() if self._sealed is not None else [])
 
     def swap(self, committed: Committed, job: Job, *, sealed: bool) -> None:
         """Take over what the child committed for a job; the folded tail goes."""
@@ -186,7 +188,7 @@ class State:
                 self._adopt(segment)
             if sealed:
                 self._sealed = None
-            self.durable = committed.manifest.watermark
+            self.durable, self.committed = committed.manifest.watermark, job.changes
             self._killed.clear()
             self._frozen = None
             self._shared = set()
@@ -214,7 +216,7 @@ class State:
             for segment in committed.segments if committed else ():
                 self._adopt(segment)
             self.durable = committed.manifest.watermark if committed else 0
-            self.watermark = watermark
+            self.watermark, self.committed = watermark, self.changes
 
     # -- status -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,290 @@
+"""The keyword index by its face: what is applied is found, in memory and on disk alike, and nothing else is."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memxd._fast import load_kernels
+from memxd.errors import DeadlineExceededError, IndexUnavailableError
+from memxd.index.lexical.analyzer import query_terms
+from memxd.index.lexical.index import LexicalIndex
+from memxd.model import Deadline, IndexState
+
+TEXTS = [
+    "notice period 2 months",
+    "用户喜欢喝咖啡",
+    "しりとりをする",
+    "끝말잇기 놀이",
+    "a 🦊 in the garden",
+    "the café at the corner",
+    "I don't like a:b",
+    "see JIRA-4711 and v2.3",
+]
+
+
+@pytest.fixture(params=["in memory", "on disk", "reopened"])
+def filled(request: pytest.FixtureRequest, bench: Any) -> Any:
+    for rid, text in enumerate(TEXTS):
+        bench.put(rid, text)
+    if request.param != "in memory":
+        bench.index.flush()
+    if request.param == "reopened":
+        bench.reopen()
+    return bench
+
+
+@pytest.fixture(scope="module", params=["in memory", "on disk", "reopened"])
+def settled(request: pytest.FixtureRequest, open_bench: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The same, for tests that change nothing."""
+    bench = open_bench(tmp_path_factory.mktemp("settled"))
+    for rid, text in enumerate(TEXTS):
+        bench.put(rid, text)
+    if request.param != "in memory":
+        bench.index.flush()
+    if request.param == "reopened":
+        bench.reopen()
+    yield bench
+    bench.index.close()
+
+
+def test_a_natural_question_finds_its_answer(settled: Any) -> None:
+    assert settled.find("how long is the notice period")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "rid"),
+    [
+        ("咖啡", 1),
+        ("りとり", 2),
+        ("말잇", 3),
+        ("🦊", 4),
+        ("cafe", 5),
+        ("don't", 6),
+        ("a:b", 6),
+        ("4711", 7),
+        ("JIRA-4711", 7),
+    ],
+)
+def test_words_inside_any_script_are_found(settled: Any, query: str, rid: int) -> None:
+    assert settled.find(query)[0] == rid
+
+
+@pytest.mark.parametrize("query", ["(", "*", "AND", '"', "[", "\\", "field:", "~2", "^", "", "\u200b", "'", "a AND (b"])
+def test_a_question_is_literal_text_and_never_an_error(settled: Any, query: str) -> None:
+    hits = settled.hits(query)
+    assert (hits.scores > 0).all()
+
+
+def test_an_update_takes_effect_at_once(filled: Any) -> None:
+    filled.put(0, "age 43")
+    assert filled.find("notice period") == []
+    assert filled.find("43") == [0]
+    filled.put(0, None)  # something other than the text changed
+    assert filled.find("43") == [0]
+    filled.remove(0)
+    assert filled.find("43") == []
+    filled.put(0, "back again")
+    assert filled.find("again") == [0]
+    filled.reopen()
+    assert filled.find("again") == [0]
+    assert filled.find("43") == filled.find("notice") == []
+
+
+def test_only_selected_rows_answer_and_count(filled: Any) -> None:
+    assert filled.find("the", rids=[4]) == [4]
+    alone = filled.hits("the", rids=[4])
+    assert (alone.rows, alone.average_length) == (1, 5.0)
+    filled.put(40, "the the the")
+    again = filled.hits("the", rids=[4])
+    assert again.scores.tobytes() == alone.scores.tobytes()
+    assert filled.find("the", rids=[]) == []
+    assert filled.find("the", rids=[1000, 100_000]) == []
+
+
+def test_scores_besides_and_explanations_are_the_same_bits(settled: Any) -> None:
+    terms = query_terms("the café at the corner")
+    selection = settled.rows(range(8))
+    hits = settled.index.search(terms, selection, 2, np.array([5, 1, 4, 99, 6], np.int32))
+    assert hits.rids.tolist() == [5, 4]
+    assert hits.also_scores.tolist() == [hits.scores[0], 0.0, hits.scores[1], 0.0, 0.0]
+    explained = settled.index.explain(terms, [5, 4, 1, 99], selection)
+    for score, matches in zip(hits.scores.tolist(), explained, strict=False):
+        total = 0.0
+        for match in matches:
+            total += match.score
+        assert total == score
+    assert [match.term for match in explained[0]] == ["at", "cafe", "corner", "the"]
+    assert explained[0][3].frequency == 2
+    assert explained[2:] == [(), ()]
+    assert dict(zip(hits.matched_terms, hits.idf, strict=True))["cafe"] == explained[0][0].idf
+
+
+def test_compiled_and_python_kernels_answer_alike(filled: Any) -> None:
+    filled.index.flush()
+    compiled = filled.hits("the garden café")
+    filled.kernel = load_kernels("py").bm25
+    filled.reopen()
+    plain = filled.hits("the garden café")
+    assert plain.rids.tolist() == compiled.rids.tolist()
+    assert plain.scores.tobytes() == compiled.scores.tobytes()
+
+
+def test_folding_and_merging_change_no_bit(bench: Any) -> None:
+    rng = random.Random(5)
+    words = [f"w{i}" for i in range(20)]
+    for rid in range(60):
+        bench.put(rid, " ".join(rng.choices(words, k=rng.randint(1, 12))))
+    before = bench.hits("w1 w2 w3 w4 w5")
+    for start in range(0, 60, 6):
+        for rid in range(start, start + 6, 2):
+            bench.put(rid, " ".join(rng.choices(words, k=rng.randint(1, 12))))
+        bench.index.flush()
+    segments = len(list((bench.directory / "current").glob("*.pst")))
+    assert segments <= 9  # merged now and then
+    texts = bench.hits("w1 w2 w3 w4 w5")
+    fresh = LexicalIndex.open(bench.directory.parent / "other", kernel=bench.kernel)
+    rng = random.Random(5)
+    texts_now: dict[int, str] = {rid: " ".join(rng.choices(words, k=rng.randint(1, 12))) for rid in range(60)}
+    for start in range(0, 60, 6):
+        for rid in range(start, start + 6, 2):
+            texts_now[rid] = " ".join(rng.choices(words, k=rng.randint(1, 12)))
+    for rid in range(60):
+        fresh.apply(bench.change(rid + 1, rid, texts_now[rid]))
+    expected = fresh.search(query_terms("w1 w2 w3 w4 w5"), bench.rows(range(64)), 50)
+    fresh.close()
+    assert before.rows == texts.rows == 60
+    assert texts.rids.tolist() == expected.rids.tolist()
+    assert texts.scores.tobytes() == expected.scores.tobytes()
+
+
+def test_watermarks_and_status(bench: Any) -> None:
+    assert (bench.index.watermark, bench.index.durable_watermark) == (0, 0)
+    bench.put(1, "one")
+    bench.put(2, None)
+    status = bench.index.status()
+    assert (status.watermark, status.durable_watermark, status.entries, status.tail_entries) == (2, 0, 1, 1)
+    bench.index.flush()
+    status = bench.index.status()
+    assert (status.watermark, status.durable_watermark, status.entries, status.tail_entries) == (2, 2, 1, 0)
+    assert status.state is IndexState.READY
+    assert status.size_bytes > 0
+    bench.put(2, None)  # a revision without any text becomes durable too
+    bench.index.flush()
+    assert bench.reopen().durable_watermark == 3
+
+
+def test_the_tail_is_folded_by_itself(bench: Any) -> None:
+    bench.reopen(fold_rows=5, fold_seconds=3600.0)
+    for rid in range(5):
+        bench.put(rid, f"text {rid}")
+    _until(lambda: bench.index.durable_watermark == 5)
+    bench.reopen(fold_rows=1000, fold_seconds=0.05)
+    bench.put(9, "late")
+    _until(lambda: bench.index.durable_watermark == 6)
+
+
+def test_a_document_without_words_is_held(bench: Any) -> None:
+    bench.put(0, "...")
+    bench.put(1, "word")
+    assert bench.hits("word").rows == 2
+    bench.index.flush()
+    bench.reopen()
+    assert bench.hits("word").rows == 2
+
+
+def test_searches_run_while_changes_and_folds_go_on(bench: Any) -> None:
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def search() -> None:
+        try:
+            while not stop.is_set():
+                hits = bench.hits("common word", rids=range(400), k=400)
+                assert np.isfinite(hits.scores).all()
+                assert len(set(hits.rids.tolist())) == hits.rids.shape[0]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for rid in range(300):
+            bench.put(rid, f"common word number {rid}")
+            if rid % 3 == 0:
+                bench.put(rid // 2, f"common again {rid}")
+            if rid % 5 == 0:
+                bench.remove(rid // 3)
+            if rid % 100 == 99:
+                bench.index.flush()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+
+
+def test_a_closed_index_says_so(bench: Any) -> None:
+    bench.put(0, "text")
+    bench.index.close()
+    bench.index.close()
+    with pytest.raises(IndexUnavailableError):
+        bench.find("text")
+    assert bench.index.status().state is IndexState.FAILED
+
+
+def test_a_passed_deadline_ends_the_search(bench: Any) -> None:
+    with pytest.raises(DeadlineExceededError):
+        bench.index.search(query_terms("x"), bench.rows([1]), 5, None, Deadline(0.0))
+
+
+@pytest.mark.parametrize(("k1", "b"), [(-0.1, 0.5), (1.2, 1.1), (1.2, -0.1), (float("nan"), 0.5), (float("inf"), 0.5)])
+def test_impossible_parameters_are_refused(tmp_path: Path, kernel: Any, k1: float, b: float) -> None:
+    with pytest.raises(ValueError, match="BM25"):
+        LexicalIndex.open(tmp_path / "x", kernel=kernel, k1=k1, b=b)
+
+
+def test_rebuild_takes_all_rows_and_what_came_meanwhile(filled: Any) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def rows() -> Any:
+        yield filled.change(101, 1, "rebuilt one")
+        filled.put(50, "came meanwhile")
+        filled.remove(2)
+        yield filled.change(102, 2, "rebuilt two")
+        yield filled.change(103, 3, "rebuilt three")
+
+    filled.index.rebuild(rows(), 3, lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (3, 3)
+    assert sorted(filled.find("rebuilt")) == [1, 3]
+    assert filled.find("meanwhile") == [50]
+    assert filled.find("notice period") == []
+    assert filled.index.watermark == 103
+    filled.reopen()
+    assert sorted(filled.find("rebuilt")) == [1, 3]
+    assert filled.find("meanwhile") == [50]
+    assert filled.find("café") == []
+
+
+def test_no_thread_or_process_is_left_behind(tmp_path: Path, kernel: Any) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        index = LexicalIndex.open(tmp_path / "lexical", kernel=kernel)
+        index.flush()
+        index.close()
+    assert threading.active_count() == before
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
