@@ -145,12 +145,8 @@ class Demo:
     def ask(self, agent: str) -> None:
         """Plain questions, and why each answer stands where it stands."""
         self.title(f"Asking {agent}")
-        self.say(
-            "  meaning, words: place by vector (cosine) and by keywords (BM25). sem. + rec. + freq. + imp. = score:"
-        )
-        self.say(
-            "  that is how well it answers, how recent, how often used and how important it is, each times its weight"
-        )
+        self.say("  meaning, words: place by vector (cosine) and by keywords (BM25)")
+        self.say("  sem. + rec. + freq. + imp. = score: how well it answers, how recent, how often used, how important")
         for question in map(self.questions.__getitem__, SHOWN[agent]):
             answer = self.search(agent, question["query"], k=3, explain=True)
             self.say(f"\n  [bold cyan]{escape(question['query'])}[/bold cyan]")
