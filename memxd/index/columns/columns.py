@@ -197,9 +197,12 @@ class Columns:
         *,
         revision: int = 0,
     ) -> None:
-        """Fill anew from the store's rows beside the present ones, then swap; what ``apply`` brings meanwhile is in
-        the result. ``total``: expected rows, for ``progress(done, total)``. ``revision``: the snapshot's revision; the
-        watermark becomes at least this. One at a time."""
+        """Fill anew from the store's rows beside the present ones, then swap and flush.
+
+        ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
+        what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises as ``flush``.
+        """
         with self._rebuilding:
             with self._lock:
                 self._catch_up = []
