@@ -45,7 +45,9 @@ def extensions() -> list[Extension]:
         )
         for source in sorted(FAST.glob("*.pyx"))
     ]
-    built: list[Extension] = cythonize(found, build_dir="build/cython", compiler_directives=DIRECTIVES)
+    built: list[Extension] = cythonize(  # type: ignore[no-untyped-call]
+        found, build_dir="build/cython", compiler_directives=DIRECTIVES
+    )
     for extension in built:
         extension.optional = not REQUIRED  # cythonize() forgets it when set before
     return built

@@ -74,8 +74,9 @@ def factors(
     """The factors besides the semantic one, each f64[n] (MemX, arXiv 2603.16171).
 
     ``rids`` i32[n]; the others by rid; ``reference`` and ``now`` in microseconds since the epoch, ``half_life`` in
-    microseconds, >= 1. recency = 2^(-max(0, now - reference) / half_life), at least 2^-1000; frequency = min(1, ln(c + 1) / 10) with
-    c = retrieval, or access where that is 0; importance as it stands. Each in 0..1 if importance is.
+    microseconds, >= 1. recency = 2^(-max(0, now - reference) / half_life), at least 2^-1000; frequency =
+    min(1, ln(c + 1) / 10) with c = retrieval, or access where that is 0; importance as it stands. Each in 0..1 if
+    importance is.
     """
     n = check_array("rids", rids, np.int32)
     check_at_least("half_life", half_life, 1)

@@ -1,0 +1,234 @@
+"""A Whoosh codec whose postings are flat arrays that a kernel reads where they lie.
+
+Owns the files of a segment. Whoosh keeps the term dictionary (``.trm``), the list of segments, deletions, generations
+and locks; ours are ``.pst`` (for each term int32 document numbers, then int32 frequencies, aligned, native byte order)
+and ``.doc`` (int32 rid and exact int32 length of each document; Whoosh would round lengths to a byte). Within a segment
+documents stand in ascending order of rid. No stored fields, no columns, no compound files, nothing pickled but
+Whoosh's TOC, which is checked before it is read. Made by ``writer``, read by ``segment``.
+"""
+
+from __future__ import annotations
+
+import mmap
+import secrets
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from whoosh.codec import base, whoosh3
+from whoosh.fields import KEYWORD, Schema
+from whoosh.filedb.filetables import OrderedHashWriter
+from whoosh.filedb.structfile import StructFile
+from whoosh.matching.mcore import ListMatcher
+from whoosh.system import pack_ushort
+
+from memxd.index.lexical.hits import Int32
+
+INDEX_NAME = "MAIN"
+FIELD = "text"
+TERMS, POSTINGS, DOCUMENTS = ".trm", ".pst", ".doc"
+EXTENSIONS = (TERMS, POSTINGS, DOCUMENTS)
+_MAGIC = b"MXDOCS01"
+
+
+def schema() -> Schema:
+    """One field that holds terms; nothing is stored."""
+    return Schema(**{FIELD: KEYWORD(stored=False, scorable=True)})
+
+
+class MappedFile(StructFile):
+    """A file that reads from a memory map without moving a position, so that threads may share it."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        super().__init__(cast(BinaryIO, self._map), name=path.name)
+
+    def get(self, position: int, length: int) -> bytes:
+        return self._map[position : position + length]
+
+
+class FlatSegment(whoosh3.W3Segment):
+    """A segment with the sizes and CRC-32 of its files, kept in Whoosh's TOC."""
+
+    def __init__(self, codec: FlatCodec, indexname: str) -> None:
+        super().__init__(codec, indexname)  # type: ignore[no-untyped-call]  # Whoosh's are not typed
+        self.sums: dict[str, tuple[int, int]] = {}
+
+    @classmethod
+    def _random_id(cls, size: int = 16) -> str:
+        return secrets.token_hex(size // 2)  # Whoosh uses the global random: a seeded one makes two equal names
+
+
+class FlatCodec(whoosh3.W3Codec):
+    """The codec Whoosh is told to use."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def per_document_writer(self, storage: Any, segment: Any) -> DocumentWriter:
+        return DocumentWriter(storage, segment)
+
+    def per_document_reader(self, storage: Any, segment: Any) -> DocumentReader:
+        return DocumentReader(storage, segment)
+
+    def field_writer(self, storage: Any, segment: Any) -> PostingWriter:
+        return PostingWriter(storage, segment)
+
+    def terms_reader(self, storage: Any, segment: Any) -> Any:
+        path = Path(storage.folder) / segment.make_filename(TERMS)
+        postings = Path(storage.folder) / segment.make_filename(POSTINGS)
+        return whoosh3.W3TermsReader(self, MappedFile(path), path.stat().st_size, MappedFile(postings))
+
+    def postings_reader(self, dbfile: Any, terminfo: Any, format_: Any, term: Any = None, scorer: Any = None) -> Any:
+        docs, tfs = read_list(np.frombuffer(dbfile._map, np.int32), terminfo)
+        weights = tfs.astype(np.float64).tolist()
+        return ListMatcher(docs.tolist(), weights, None, format_, scorer=scorer, term=term, terminfo=terminfo)
+
+    def new_segment(self, storage: Any, indexname: str) -> FlatSegment:
+        return FlatSegment(self, indexname)
+
+
+class DocumentWriter(base.PerDocumentWriter):
+    """Writes ``.doc``: magic, int64 count, rids, lengths."""
+
+    def __init__(self, storage: Any, segment: Any) -> None:
+        self._file = segment.create_file(storage, DOCUMENTS)
+        self._rids: Int32 = np.empty(0, np.int32)
+        self._lengths: Int32 = np.empty(0, np.int32)
+        self.is_closed = False
+
+    def set_documents(self, rids: Int32, lengths: Int32) -> None:
+        """All documents at once, in ascending order of rid."""
+        self._rids, self._lengths = rids, lengths
+
+    def start_doc(self, docnum: int) -> None:
+        raise TypeError("documents come all at once, by set_documents")
+
+    def add_field(self, fieldname: str, fieldobj: Any, value: Any, length: int) -> None:
+        self.start_doc(0)
+
+    def add_column_value(self, fieldname: str, columnobj: Any, value: Any) -> None:
+        self.start_doc(0)
+
+    def add_vector_items(self, fieldname: str, fieldobj: Any, items: Any) -> None:
+        self.start_doc(0)
+
+    def close(self) -> None:
+        self._file.write(_MAGIC + np.int64(self._rids.shape[0]).tobytes())
+        self._file.write(self._rids.tobytes() + self._lengths.tobytes())
+        self._file.close()
+        self.is_closed = True
+
+
+def map_words(path: Path) -> Int32:
+    """A file as int32, mapped read-only; the map lives as long as the array."""
+    return np.asarray(np.memmap(path, np.int32, "r"))
+
+
+def read_documents(path: Path) -> tuple[Int32, Int32]:
+    """(rids, lengths) of a ``.doc`` file, mapped. Raises ValueError when its shape is wrong."""
+    words = map_words(path)
+    if words.shape[0] < 4 or words[:2].tobytes() != _MAGIC:
+        raise ValueError(f"{path.name} is not a list of documents")
+    count = int(words[2:4].view(np.int64)[0])
+    if words.shape[0] != 4 + 2 * count:
+        raise ValueError(f"{path.name} does not hold {count} documents")
+    return words[4 : 4 + count], words[4 + count :]
+
+
+class DocumentReader(base.PerDocumentReader):
+    """What Whoosh itself asks about documents: how many, which are deleted, how long."""
+
+    def __init__(self, storage: Any, segment: Any) -> None:
+        self._segment = segment
+        self._rids, self._lengths = read_documents(Path(storage.folder) / segment.make_filename(DOCUMENTS))
+
+    def doc_count(self) -> int:
+        return int(self._segment.doc_count())
+
+    def doc_count_all(self) -> int:
+        return int(self._segment.doc_count_all())
+
+    def has_deletions(self) -> bool:
+        return bool(self._segment.has_deletions())
+
+    def is_deleted(self, docnum: int) -> bool:
+        return bool(self._segment.is_deleted(docnum))
+
+    def deleted_docs(self) -> Iterator[int]:
+        return iter(self._segment.deleted_docs())
+
+    def doc_field_length(self, docnum: int, fieldname: str, default: int = 0) -> int:
+        return int(self._lengths[docnum])
+
+    def field_length(self, fieldname: str) -> int:
+        return int(self._lengths.sum(dtype=np.int64))
+
+    def min_field_length(self, fieldname: str) -> int:
+        return int(self._lengths.min(initial=0))
+
+    def max_field_length(self, fieldname: str) -> int:
+        return int(self._lengths.max(initial=0))
+
+    def stored_fields(self, docnum: int) -> dict[str, Any]:
+        return {}
+
+
+class PostingWriter(base.FieldWriter):
+    """Writes ``.trm`` through Whoosh and ``.pst`` as flat arrays."""
+
+    def __init__(self, storage: Any, segment: Any) -> None:
+        self._terms = OrderedHashWriter(segment.create_file(storage, TERMS))
+        self._fields: dict[str, int] = {}
+        self._terms.extras["fieldmap"] = self._fields
+        self._file = segment.create_file(storage, POSTINGS)
+        self._file.write(b"MXPOST01")
+        self._key = b""
+        self._term = b""
+        self._docs = array("i")
+        self._tfs = array("i")
+        self.is_closed = False
+
+    def start_field(self, fieldname: str, fieldobj: Any) -> None:
+        self._key = pack_ushort(self._fields.setdefault(fieldname, len(self._fields)))
+
+    def start_term(self, text: bytes) -> None:
+        self._term, self._docs, self._tfs = text, array("i"), array("i")
+
+    def add(self, docnum: int, weight: float, vbytes: bytes, length: int | None) -> None:
+        self._docs.append(docnum)
+        self._tfs.append(int(weight))
+
+    def finish_term(self) -> None:
+        self.add_list(self._term, np.array(self._docs, np.int32), np.array(self._tfs, np.int32))
+
+    def add_list(self, term: bytes, docs: Int32, tfs: Int32) -> None:
+        """A whole posting list; terms come in ascending order, documents ascend strictly, n >= 1."""
+        info = whoosh3.W3TermInfo()
+        info._weight, info._df = float(tfs.sum(dtype=np.int64)), docs.shape[0]
+        info._minid, info._maxid, info._maxweight = int(docs[0]), int(docs[-1]), float(tfs.max())
+        info._minlength, info._maxlength = 1, 0
+        info.set_extent(self._file.tell(), 8 * docs.shape[0])
+        self._file.write(docs.tobytes() + tfs.tobytes())
+        self._terms.add(self._key + term, info.to_bytes())
+
+    def finish_field(self) -> None:
+        self._key = b""
+
+    def close(self) -> None:
+        self._terms.close()
+        self._file.close()
+        self.is_closed = True
+
+
+def read_list(words: Int32, info: Any) -> tuple[Int32, Int32]:
+    """(document numbers, frequencies) of a term out of a mapped ``.pst``. Raises ValueError when out of its bounds."""
+    offset, length = info.extent()
+    size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
+    at, count = offset // 4, size // 8
+    if offset % 4 or size != 8 * info.doc_frequency() or at < 2 or at + 2 * count > words.shape[0]:
+        raise ValueError("a term points outside the postings")
+    return words[at : at + count], words[at + count : at + 2 * count]

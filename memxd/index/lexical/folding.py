@@ -1,0 +1,167 @@
+"""Makes the tail durable: the thread that asks the child process to write what searches already see.
+
+Owns the thread "memxd-lexical", its child and its pauses: after so many documents, after so many seconds, or when asked
+to flush. A child that fails or dies is started again, with growing pauses; meanwhile everything stays searchable in
+memory and ``message`` says what is wrong. Searches are never held up: they meet the result as a new snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memxd.errors import IndexUnavailableError
+from memxd.index.lexical.child import Child, ChildError
+from memxd.index.lexical.files import DamagedError
+from memxd.index.lexical.segment import open_folder
+from memxd.index.lexical.state import State
+from memxd.model import Deadline
+
+_log = logging.getLogger(__name__)
+_IDLE_SECONDS = 60.0
+_LONGEST_PAUSE = 60.0
+
+
+class Folding:
+    """See the module. ``rows`` and ``seconds``: when to fold by itself."""
+
+    def __init__(self, state: State, folder: Path, stamp: str, rows: int, seconds: float) -> None:
+        self.message = ""
+        self._state, self._folder, self._stamp = state, folder, stamp
+        self._rows, self._seconds = rows, seconds
+        self._wake = threading.Condition()
+        self._busy = threading.Lock()  # held for one step, or by whoever needs the folder for himself
+        self._child: Child | None = None
+        self._asked = False
+        self._stopping = False
+        self._since: float | None = None  # when the oldest change that is not durable came
+        self._failures = 0
+        self._not_before = 0.0
+        self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
+        self._thread.start()
+
+    # -- other threads ----------------------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Told by the applier after each change."""
+        if self._since is None or self._state.pending()[0] >= self._rows:
+            with self._wake:
+                self._since = self._since or time.monotonic()
+                self._wake.notify_all()
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails."""
+        target = self._state.watermark
+        with self._wake:
+            failures = self._failures
+            while self._state.durable < target:
+                if self._failures != failures or self._stopping:
+                    raise IndexUnavailableError(f"the keyword index cannot be written: {self.message or 'closing'}")
+                deadline.check()
+                self._asked = True
+                self._wake.notify_all()
+                self._wake.wait(min(0.5, deadline.remaining() or 0.5))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The folder to oneself: no child, no step."""
+        with self._busy:
+            self._end_child()
+            yield
+
+    def stop(self, patience: float) -> None:
+        """End the thread and its child; a child that is at work after ``patience`` seconds is killed (safe: a commit
+        counts whole or not at all)."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        self._thread.join(patience)
+        child = self._child
+        if self._thread.is_alive() and child is not None:
+            child.kill()
+        self._thread.join()
+
+    # -- the thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while self._wait():
+            with self._busy:
+                try:
+                    self._step()
+                except (ChildError, DamagedError, OSError) as error:
+                    self._failed(error)
+            with self._wake:
+                self._wake.notify_all()
+        self._end_child()
+
+    def _wait(self) -> bool:
+        """Until there is work; False = stop."""
+        idle_at = time.monotonic() + _IDLE_SECONDS
+        with self._wake:
+            while not self._stopping:
+                now = time.monotonic()
+                if now >= self._not_before and self._due(now):
+                    return True
+                if now >= idle_at and self._child is not None:
+                    with self._busy:
+                        self._end_child()
+                self._wake.wait(self._pause(now))
+        return False
+
+    def _due(self, now: float) -> bool:
+        documents, revisions = self._state.pending()
+        if self._asked and revisions > 0:
+            return True
+        old = self._since is not None and now - self._since >= self._seconds
+        return documents >= self._rows or (old and revisions > 0)
+
+    def _pause(self, now: float) -> float:
+        if now < self._not_before:
+            return self._not_before - now
+        if self._since is not None:
+            return min(_IDLE_SECONDS, max(0.01, self._since + self._seconds - now))
+        return _IDLE_SECONDS
+
+    def _step(self) -> None:
+        self._asked, self._since = False, None
+        if self._child is None:
+            self._child = Child(self._folder, self._stamp)
+        job = self._state.job(seal=True)
+        self._child.ask({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        committed = open_folder(self._folder, self._stamp, self._state.known())
+        if committed is None:
+            raise DamagedError("the commit is not there")
+        self._state.swap(committed, job, sealed=True)
+        self._failures, self.message = 0, ""
+        with self._wake:
+            self._wake.notify_all()
+        if not self._stopping:
+            self._merge(self._child)
+
+    def _merge(self, child: Child) -> None:
+        job = self._state.job(seal=False)
+        if not child.ask({"op": "merge", "deletes": job.deletes})["merged"]:
+            return
+        committed = open_folder(self._folder, self._stamp, self._state.known())
+        if committed is None:
+            raise DamagedError("the merge is not there")
+        self._state.swap(committed, job, sealed=False)
+
+    def _failed(self, error: Exception) -> None:
+        self._end_child()
+        with self._wake:
+            self._failures += 1
+            self.message = str(error)
+            self._since = self._since or time.monotonic()
+            self._not_before = time.monotonic() + min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 12))
+        if not self._stopping:
+            _log.warning("the keyword index was not written and stays in memory: %s", error)
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None

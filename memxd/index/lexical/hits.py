@@ -1,0 +1,70 @@
+"""What goes into and comes out of the keyword leg, as frozen dataclasses.
+
+Owns the shapes ``analyzer.query_terms`` and ``LexicalIndex.search`` speak in, and their dtypes. Computes nothing.
+The engine passes them along; the lexical index makes and reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int32: TypeAlias = npt.NDArray[np.int32]
+Int64: TypeAlias = npt.NDArray[np.int64]
+UInt8: TypeAlias = npt.NDArray[np.uint8]
+Float64: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """A question as the analyzer sees it.
+
+    ``terms`` are unique and in ascending order of their UTF-8 bytes; ``weights[i]`` > 0 is how much ``terms[i]``
+    counts: its frequency in the question, times less than 1 for single characters of a longer run (they are there so
+    that a text of one character is found, not to outvote the bigrams). Empty when there is nothing to look for.
+    """
+
+    terms: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+
+class SelectedRows(Protocol):
+    """The rows that may answer (``memxd.index.selection.Selection``)."""
+
+    @property
+    def rids(self) -> Int32:
+        """int32[m], strictly ascending."""
+        ...
+
+    @property
+    def mask(self) -> UInt8:
+        """uint8 by rid; a rid at or beyond its length is not selected."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalHits:
+    """The best rows by BM25 within a selection.
+
+    ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
+    ``scores``: float64[n], > 0. ``also_scores``: float64[len(also)], 0.0 where no term matches or the row is not
+    selected. ``matched_terms``: query terms that occur in at least one selected row, in query order, and ``idf`` of
+    those; ``document_frequency`` = selected rows each of those occurs in; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
+    """
+
+    rids: Int32
+    scores: Float64
+    also_scores: Float64
+    matched_terms: tuple[str, ...]
+    idf: tuple[float, ...]
+    document_frequency: tuple[int, ...]
+    rows: int
+    average_length: float

@@ -1,0 +1,259 @@
+"""The keyword leg's face: one object that is told of changes and answers questions by BM25.
+
+Owns the folder (``current``, ``new`` while rebuilding, ``broken`` for the last one found damaged) and the life of its
+parts: ``state`` (what is searched), ``folding`` (what makes it durable), the rebuild. Does not analyse questions
+(``analyzer.query_terms`` does) and knows nothing of scopes: the selection is the wall. One thread applies, in the
+order of revisions; any number search.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import whoosh
+
+from memxd._fast.bm25_py import Bm25Kernel
+from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.index.lexical import searching
+from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
+from memxd.index.lexical.child import ChildError
+from memxd.index.lexical.files import DamagedError, set_aside, sync
+from memxd.index.lexical.folding import Folding
+from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
+from memxd.index.lexical.rebuilding import build
+from memxd.index.lexical.segment import Committed, open_folder
+from memxd.index.lexical.state import State
+from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
+
+__all__ = ["LexicalIndex"]
+
+_log = logging.getLogger(__name__)
+_FORMAT = 1
+_CLOSE_SECONDS = 10.0
+#: rid, terms (None = gone), length, revision: what happened during a rebuild, to be told to the new index too.
+_Entry: TypeAlias = tuple[int, dict[str, int] | None, int, int]
+
+
+def stamp() -> str:
+    """What files were made by; files of another stamp are not read."""
+    release = ".".join(str(part) for part in whoosh.__version__)
+    return f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
+
+
+class LexicalIndex:
+    """See the module. Make one with ``open``."""
+
+    def __init__(self, directory: Path, bm25: searching.Bm25, fold_rows: int, fold_seconds: float) -> None:
+        self._directory = directory
+        self._folder = directory / "current"
+        self._bm25 = bm25
+        self._stamp = stamp()
+        self._message = ""
+        self._damage = ""
+        self._closed = False
+        self._journal: list[_Entry] | None = None
+        self._state = State()
+        committed = self._open_folder()
+        self._state.replace(committed, committed.manifest.watermark if committed else 0)
+        self._folding = Folding(self._state, self._folder, self._stamp, fold_rows, fold_seconds)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        kernel: Bm25Kernel,
+        k1: float = 1.2,
+        b: float = 0.75,
+        fold_rows: int = 2_000,
+        fold_seconds: float = 30.0,
+    ) -> LexicalIndex:
+        """Open or make the index in ``directory``, a folder of its own; ``kernel`` is ``load_kernels(...).bm25``.
+
+        The tail goes to disk after ``fold_rows`` documents or ``fold_seconds`` seconds. Nothing that lies in the folder
+        raises: damaged or foreign files are moved aside, ``status().message`` says why, and the watermark is 0. Raises
+        ValueError for k1 or b out of range, OSError when the folder cannot be made.
+        """
+        return cls(directory, searching.Bm25(kernel, k1, b), fold_rows, fold_seconds)
+
+    def _open_folder(self) -> Committed | None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for leftover in ("new", "old"):
+            shutil.rmtree(self._directory / leftover, ignore_errors=True)
+        try:
+            committed = open_folder(self._folder, self._stamp)
+        except DamagedError as error:
+            self._message = f"the keyword index was set aside and is built anew: {error}"
+            _log.warning("%s", self._message)
+            set_aside(self._folder, self._directory / "broken")
+            committed = None
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return committed
+
+    # -- the applier ------------------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Take a change over; the next search sees it. Called by one thread, in the order of revisions.
+
+        A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
+        """
+        if change.features is None:
+            entry: _Entry | None = (change.rid, None, 0, change.revision)
+        elif change.text is not None:
+            entry = (change.rid, *document_terms(change.text), change.revision)
+        else:
+            entry = None
+            self._state.advance(change.revision)
+        if entry is not None:
+            self._take(entry)
+            journal = self._journal
+            if journal is not None:
+                journal.append(entry)
+        self._folding.changed()
+
+    def _take(self, entry: _Entry) -> None:
+        rid, counts, length, revision = entry
+        if counts is None:
+            self._state.remove(rid, revision)
+        else:
+            self._state.put(rid, counts, length, revision)
+
+    # -- searchers --------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        terms: QueryTerms,
+        selection: SelectedRows,
+        k: int,
+        also: Int32 | None = None,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> LexicalHits:
+        """The k best selected rows, and the scores of the rows ``also`` (int32, any order) besides.
+
+        Statistics (N, df, average length) are counted within the selection. Raises IndexUnavailableError when closed
+        or damaged, DeadlineExceededError.
+        """
+        self._check()
+        deadline.check()
+        besides = np.empty(0, np.int32) if also is None else also
+        try:
+            snapshot, tails = self._state.freeze(terms.terms)
+            postings = searching.gather(snapshot, terms.terms, tails)
+        except DamagedError as error:
+            raise self._damaged(error) from error
+        scored = searching.score(self._bm25, snapshot, postings, terms.weights, selection, k, besides)
+        return searching.hits(terms, scored)
+
+    def explain(self, terms: QueryTerms, rids: Sequence[int], selection: SelectedRows) -> list[tuple[TermMatch, ...]]:
+        """For each rid the terms it matches, in query order; their scores summed in that order are its BM25 score."""
+        self._check()
+        try:
+            snapshot, tails = self._state.freeze(terms.terms)
+            postings = searching.gather(snapshot, terms.terms, tails)
+        except DamagedError as error:
+            raise self._damaged(error) from error
+        return searching.explain(self._bm25, snapshot, postings, terms, selection, rids)
+
+    def _check(self) -> None:
+        if self._closed or self._damage:
+            raise IndexUnavailableError(f"the keyword index is {'closed' if self._closed else 'damaged'}")
+
+    def _damaged(self, error: DamagedError) -> IndexUnavailableError:
+        self._damage = str(error)
+        _log.error("the keyword index is damaged and needs a rebuild: %s", error)
+        return IndexUnavailableError("the keyword index is damaged")
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    @property
+    def watermark(self) -> int:
+        """The newest revision that searches see."""
+        return self._state.watermark
+
+    @property
+    def durable_watermark(self) -> int:
+        """The newest revision that survives a crash; later changes are to be applied again after one."""
+        return self._state.durable
+
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
+        """Make everything applied so far durable. Raises IndexUnavailableError when that fails."""
+        self._check()
+        self._folding.flush(deadline)
+
+    def rebuild(
+        self,
+        changes: Iterator[Change],
+        total: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        revision: int = 0,
+    ) -> None:
+        """Build the index anew from all rows, beside, and swap; the old one answers until then.
+
+        ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
+        does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
+        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves. Raises IndexUnavailableError when the new one cannot be written; the old one
+        stays then.
+        """
+        if self._closed:
+            raise IndexUnavailableError("the keyword index is closed")
+        self._journal = []
+        fresh = self._directory / "new"
+        try:
+            watermark = build(fresh, self._stamp, changes, max(revision, self._state.watermark), total, progress)
+            self._exchange(fresh, watermark)
+        except (ChildError, DamagedError, OSError) as error:
+            raise IndexUnavailableError(f"the keyword index cannot be rebuilt: {error}") from error
+        finally:
+            self._journal = None
+
+    def _exchange(self, fresh: Path, watermark: int) -> None:
+        old = self._directory / "old"
+        with self._folding.paused():
+            committed = open_folder(fresh, self._stamp)
+            shutil.rmtree(old, ignore_errors=True)
+            self._folder.replace(old)
+            fresh.replace(self._folder)
+            sync(self._directory)
+            self._state.replace(committed, watermark)
+            for entry in self._journal or ():
+                self._take(entry)
+            self._message = self._damage = ""
+        shutil.rmtree(old, ignore_errors=True)
+
+    def status(self) -> IndexStatus:
+        """How the index is. ``message``: damage, what was set aside at open, or why the tail is not durable."""
+        living, tail, dead, size = self._state.counts()
+        if self._journal is not None:
+            state = IndexState.REBUILDING
+        else:
+            state = IndexState.FAILED if self._closed or self._damage else IndexState.READY
+        return IndexStatus(
+            kind=IndexKind.KEYWORD,
+            state=state,
+            watermark=self._state.watermark,
+            durable_watermark=self._state.durable,
+            entries=living,
+            tail_entries=tail,
+            dead_entries=dead,
+            size_bytes=size,
+            stamp=self._stamp,
+            message=self._damage or self._folding.message or self._message,
+        )
+
+    def close(self) -> None:
+        """Make the tail durable (10 seconds at most; what is left is applied again at the next start) and end the
+        child process. Twice is fine."""
+        if self._closed:
+            return
+        try:
+            self._folding.flush(Deadline(Deadline().monotonic() + _CLOSE_SECONDS))
+        except MemxdError as error:
+            _log.warning("the keyword index closes with an unwritten tail: %s", error)
+        self._closed = True
+        self._folding.stop(_CLOSE_SECONDS)

@@ -1,0 +1,54 @@
+"""Builds a whole keyword index beside the living one, in a child process that also analyses the texts.
+
+Owns the stream of texts to that child. Called by ``LexicalIndex.rebuild``, which swaps the folders afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memxd.index.lexical.child import Child
+from memxd.model import Change
+
+_ROWS = 500
+_CHARACTERS = 500_000
+
+
+def build(
+    folder: Path,
+    stamp: str,
+    changes: Iterator[Change],
+    watermark: int,
+    total: int,
+    progress: Callable[[int, int], None] | None,
+) -> int:
+    """Write all rows into ``folder`` (made anew) as one segment; the revision it then reflects: ``watermark`` or the
+    newest of the changes. Raises ChildError, OSError."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    child = Child(folder, stamp)
+    done = 0
+    rows: list[tuple[int, str]] = []
+    size = 0
+    try:
+        for change in changes:
+            watermark = max(watermark, change.revision)
+            if change.features is not None and change.text is not None:
+                rows.append((change.rid, change.text))
+                size += len(change.text)
+            done += 1
+            if len(rows) >= _ROWS or size >= _CHARACTERS:
+                child.ask({"op": "texts"}, [json.dumps(rows).encode()])
+                rows, size = [], 0
+                if progress is not None:
+                    progress(done, total)
+        child.ask({"op": "texts"}, [json.dumps(rows).encode()])
+        child.ask({"op": "finish", "watermark": watermark})
+    finally:
+        child.close()
+    if progress is not None:
+        progress(done, total)
+    return watermark

@@ -1,0 +1,118 @@
+"""The child process that writes the keyword index: ``python -m memxd.index.lexical.worker FOLDER STAMP``.
+
+Owns the folder while it lives (one lock, held to the end) and does what its parent asks through the pipe, one request
+at a time: fold a batch, merge, gather and analyse texts for a rebuild. Started by ``child``; never outlives it:
+the end of the pipe, the parent's death and SIGKILL by the kernel each end it. Standard error goes to the parent's.
+
+A request is ``HEADER`` (two sizes), a JSON header, a payload; an answer is one JSON line. After an error it says why
+and exits, so that no half-done state lives on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from memxd.index.lexical.analyzer import document_terms
+from memxd.index.lexical.files import lock
+from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.writer import IndexFolder
+
+HEADER = struct.Struct("!IQ")
+#: Texts gathered in memory before a rebuild writes them as a segment.
+SEGMENT_POSTINGS = 4_000_000
+_PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """Does requests on one folder."""
+
+    def __init__(self, folder: IndexFolder) -> None:
+        self._folder = folder
+        self._gathered = Tail()
+        self._postings = 0
+
+    def handle(self, request: dict[str, Any], payload: bytes) -> dict[str, Any]:
+        """The answer to one request. Raises what goes wrong."""
+        deletes = request.get("deletes", {})
+        match request["op"]:
+            case "hello":
+                return {}
+            case "fold":
+                self._folder.fold(Tail.unpack(payload) if payload else None, deletes, request["watermark"])
+                return {}
+            case "merge":
+                return {"merged": self._folder.merge(deletes)}
+            case "texts":
+                self._gather(json.loads(payload))
+                return {}
+            case "finish":
+                self._write_gathered(request["watermark"])
+                return {"merged": self._folder.merge({})}
+        raise ValueError(f"unknown request {request['op']!r}")
+
+    def _gather(self, rows: list[tuple[int, str]]) -> None:
+        for rid, text in rows:
+            counts, length = document_terms(text)
+            self._gathered.add(rid, counts, length)
+            self._postings += len(counts)
+        if self._postings >= SEGMENT_POSTINGS:
+            self._write_gathered(0)  # watermark 0: an unfinished rebuild counts for nothing
+
+    def _write_gathered(self, watermark: int) -> None:
+        self._folder.fold(self._gathered, {}, watermark)
+        self._gathered, self._postings = Tail(), 0
+
+
+def serve(worker: Worker, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer requests until the pipe ends."""
+    while head := source.read(HEADER.size):
+        size, payload = HEADER.unpack(head)
+        request = json.loads(source.read(size))
+        answer = worker.handle(request, source.read(payload))
+        sink.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
+        sink.flush()
+
+
+def _die_with(parent: int) -> None:
+    """End at once when the parent is gone: by the kernel on Linux, by watching elsewhere."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="memxd-lexical-watch", daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """FOLDER STAMP PARENT; 0 = the pipe ended, 1 = an error was reported, 3 = the folder is taken."""
+    folder, stamp, parent = Path(arguments[0]), arguments[1], int(arguments[2])
+    _die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    os.nice(5)
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    try:
+        held = lock(folder)
+        if held is None:
+            raise RuntimeError("another process writes this index")
+        serve(Worker(IndexFolder(folder, stamp)), source, sink)
+    except Exception as error:
+        sink.write(json.dumps({"ok": False, "error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
+        sink.flush()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
