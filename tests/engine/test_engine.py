@@ -240,7 +240,7 @@ def test_memex_ranks_by_cosine_and_age(engine: Engine, clock) -> None:  # type: 
     engine.store(A, NewMemory("coffee in the evening"))
     wish = Ranking(profile=Profile.MEMEX, alpha=0.0)
     answer = engine.search(SearchQuery(A, "coffee in the morning", ranking=wish, explain=True))
-    assert [h.memory.content for h in answer.hits][0] == "coffee in the evening"
+    assert answer.hits[0].memory.content == "coffee in the evening"
     assert answer.hits[0].score == pytest.approx(1.0)
 
 

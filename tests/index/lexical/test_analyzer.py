@@ -104,13 +104,17 @@ def test_different_letters_stay_different(query: str, text: str) -> None:
     assert not found(query, text)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\u200b", "\u200b \u00ad", "...", "*", "(", '"', "[", "\\", "^", "~", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\u200b", "\u200b \u00ad", "...", "*", "(", '"', "[", "\\", "^", "~", "\x00"]
+)
 def test_nothing_to_look_for(text: str) -> None:
     assert len(query_terms(text)) == 0
     assert document_terms(text) == ({}, 0)
 
 
-@pytest.mark.parametrize("text", ["a:b", "AND", "a AND b OR NOT c", "field:", "~2", "x^2", "(a", 'say "a', "a*", "[a TO b]"])
+@pytest.mark.parametrize(
+    "text", ["a:b", "AND", "a AND b OR NOT c", "field:", "~2", "x^2", "(a", 'say "a', "a*", "[a TO b]"]
+)
 def test_operators_are_text(text: str) -> None:
     assert whole(text, f"before {text} after") or "^" in text
 

@@ -61,7 +61,17 @@ def test_a_natural_question_finds_its_answer(settled: Any) -> None:
 
 @pytest.mark.parametrize(
     ("query", "rid"),
-    [("咖啡", 1), ("りとり", 2), ("말잇", 3), ("🦊", 4), ("cafe", 5), ("don't", 6), ("a:b", 6), ("4711", 7), ("JIRA-4711", 7)],
+    [
+        ("咖啡", 1),
+        ("りとり", 2),
+        ("말잇", 3),
+        ("🦊", 4),
+        ("cafe", 5),
+        ("don't", 6),
+        ("a:b", 6),
+        ("4711", 7),
+        ("JIRA-4711", 7),
+    ],
 )
 def test_words_inside_any_script_are_found(settled: Any, query: str, rid: int) -> None:
     assert settled.find(query)[0] == rid
