@@ -173,6 +173,13 @@ class IndexUnavailableError(MemxdError):
     retryable = True
 
 
+class NotReadyError(MemxdError):
+    """The daemon has just started and is still opening its store and indexes."""
+
+    reason = "NOT_READY"
+    retryable = True
+
+
 class ShuttingDownError(MemxdError):
     """The daemon is stopping."""
 

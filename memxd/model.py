@@ -578,6 +578,7 @@ class RowFeatures:
     fold_hash: int  # unsigned 64 bit of the content without case, punctuation and spacing (adaptive dedup)
     tags: tuple[str, ...]
     private: bool
+    vector_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64
 
 #: Weights of semantic, recency, frequency and importance.
@@ -55,3 +58,17 @@ class RankKernel(Protocol):
         weights: Weights,
         k: int,
     ) -> tuple[I32, F64, F64, F64, int]: ...
+
+
+class DotKernel(Protocol):
+    """Implemented by ``_dot`` and ``dot_py``; the latter documents each function."""
+
+    def dot_rows(self, query: F32, matrix: NDArray[np.float16], rows: I32, /) -> F32: ...
+
+    def best_by_rid(
+        self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, /
+    ) -> tuple[F32, I32]: ...
+
+    def search_rids(
+        self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, k: int, /
+    ) -> tuple[I32, F32, I32]: ...

@@ -57,7 +57,7 @@ class LexicalHits:
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
     ``scores``: float64[n], > 0. ``also_scores``: float64[len(also)], 0.0 where no term matches or the row is not
     selected. ``matched_terms``: query terms that occur in at least one selected row, in query order, and ``idf`` of
-    those; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
+    those; ``document_frequency`` = selected rows each of those occurs in; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
     """
 
     rids: Int32
@@ -65,5 +65,6 @@ class LexicalHits:
     also_scores: Float64
     matched_terms: tuple[str, ...]
     idf: tuple[float, ...]
+    document_frequency: tuple[int, ...]
     rows: int
     average_length: float

@@ -189,13 +189,18 @@ class LexicalIndex:
         self._folding.flush(deadline)
 
     def rebuild(
-        self, changes: Iterator[Change], total: int, progress: Callable[[int, int], None] | None = None
+        self,
+        changes: Iterator[Change],
+        total: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        revision: int = 0,
     ) -> None:
         """Build the index anew from all rows, beside, and swap; the old one answers until then.
 
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
-        total)`` is called as it goes. Raises IndexUnavailableError when the new one cannot be written; the old one
+        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves. Raises IndexUnavailableError when the new one cannot be written; the old one
         stays then.
         """
         if self._closed:
@@ -203,7 +208,7 @@ class LexicalIndex:
         self._journal = []
         fresh = self._directory / "new"
         try:
-            watermark = build(fresh, self._stamp, changes, self._state.watermark, total, progress)
+            watermark = build(fresh, self._stamp, changes, max(revision, self._state.watermark), total, progress)
             self._exchange(fresh, watermark)
         except (ChildError, DamagedError, OSError) as error:
             raise IndexUnavailableError(f"the keyword index cannot be rebuilt: {error}") from error

@@ -68,13 +68,15 @@ def score(
 
 def hits(terms: QueryTerms, scored: Scored) -> LexicalHits:
     """The kernel's answer in the leg's words."""
-    matched = [(term, idf) for term, idf in zip(terms.terms, scored.idf.tolist(), strict=True) if idf > 0.0]
+    told = zip(terms.terms, scored.idf.tolist(), scored.df.tolist(), strict=True)
+    matched = [(term, idf, df) for term, idf, df in told if df > 0]
     return LexicalHits(
         rids=scored.rids,
         scores=scored.scores,
         also_scores=scored.also,
-        matched_terms=tuple(term for term, _ in matched),
-        idf=tuple(idf for _, idf in matched),
+        matched_terms=tuple(term for term, _, _ in matched),
+        idf=tuple(idf for _, idf, _ in matched),
+        document_frequency=tuple(df for _, _, df in matched),
         rows=scored.rows,
         average_length=scored.average,
     )

@@ -1,0 +1,5 @@
+"""``python -m memxd.cli`` is ``memx``."""
+
+from memxd.cli import memx
+
+memx()

@@ -1,0 +1,173 @@
+"""``memx models``: which embedding models this machine has, adding, choosing and verifying one.
+
+Owns the flags, the printing and the one line ``model = "..."`` of the config file. Everything about model files is
+``memxd/embed/models.py``, imported inside the functions, since it is heavy. Works on the files, without a daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memxd.cli.render import Column, size
+from memxd.cli.scope import Session, verb
+from memxd.errors import ConfigError
+
+if TYPE_CHECKING:
+    from memxd.config import Config
+
+_COLUMNS = (
+    Column("", style="green"),
+    Column("name", style="bold"),
+    Column("from"),
+    Column("dimensions", right=True),
+    Column("window", right=True),
+    Column("form"),
+    Column("size", right=True),
+    Column("problem", style="red", grow=True),
+)
+_MODEL_LINE = re.compile(r"^[ \t]*model[ \t]*=.*$", re.MULTILINE)
+_TABLE_LINE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+Name = Annotated[str | None, typer.Argument(help="Its name, or a folder's path (default: the one in use).")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="The embedding models on this machine.", no_args_is_help=True, rich_markup_mode=None)
+    verb(group, "list")(list_models)
+    verb(group, "add")(add)
+    verb(group, "use")(use)
+    verb(group, "verify")(verify)
+    app.add_typer(group, name="models")
+
+
+def _config() -> Config:
+    from memxd.config import Config
+
+    return Config.load()
+
+
+def list_models(session: Session) -> None:
+    """List them; the one the daemon uses after its next start is marked."""
+    from memxd.embed import models
+
+    config = _config()
+    found = models.list_models(config.data_dir)
+    current = models.find_model(config.data_dir, config.model).name
+    if session.out.as_json:
+        session.out.json({"models": [{**_plain(m), "in_use": m.name == current} for m in found]})
+        return
+    session.out.table(
+        _COLUMNS,
+        [
+            (
+                "*" if m.name == current else "",
+                m.name,
+                m.origin,
+                str(m.dimension),
+                str(m.window_tokens),
+                m.variant,
+                size(m.size_bytes),
+                m.problem,
+            )
+            for m in found
+        ],
+    )
+
+
+def _plain(model: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    shown = asdict(model)  # type: ignore[call-overload]
+    return {key: str(value) if isinstance(value, Path) else value for key, value in shown.items()}
+
+
+def add(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(help="A folder with model.onnx, tokenizer.json and a manifest.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an installed model of this name.")] = False,
+) -> None:
+    """Check a model folder by running it, and copy it to the models of this machine."""
+    from memxd.embed import models
+
+    model = models.add_model(_config().data_dir, folder, overwrite=overwrite)
+    if session.out.as_json:
+        session.out.json(_plain(model))
+    else:
+        session.out.line(
+            f"added {model.name} ({model.dimension} dimensions); choose it with: memx models use {model.name}"
+        )
+
+
+def use(session: Session, name: Annotated[str, typer.Argument(help='Its name; "default" = memxd\'s own.')]) -> None:
+    """Write the choice to the config file; the daemon takes it at its next start."""
+    from memxd.config import config_file, process_environ
+    from memxd.embed import models
+
+    name = "" if name == "default" else name
+    model = models.find_model(_config().data_dir, name)
+    path = config_file(process_environ())
+    write_choice(path, name)
+    if session.out.as_json:
+        session.out.json({"model": name, "id": model.id, "config_file": str(path)})
+        return
+    session.out.line(f"{model.name} is chosen in {path}; restart the daemon to use it")
+    session.out.note("vectors of another model are set aside: until they are made anew, questions find by words only")
+
+
+def verify(session: Session, name: Name = None) -> None:
+    """Hash a model's files and compute its golden vectors again."""
+    from memxd.embed import models
+
+    config = _config()
+    found = models.verify_model(config.data_dir, config.model if name is None else name)
+    if session.out.as_json:
+        session.out.json(_plain(found))
+    else:
+        cosine = "none to compare" if found.golden_cosine is None else f"cosine {found.golden_cosine:.5f}"
+        session.out.fields(
+            [
+                ("model", found.name),
+                ("id", found.id),
+                ("damaged files", ", ".join(found.damaged)),
+                ("golden vectors", cosine),
+                ("problem", found.problem),
+            ]
+        )
+    if found.problem:
+        raise typer.Exit(5)
+    if not session.out.as_json:
+        session.out.line("sound")
+
+
+def write_choice(path: Path, name: str) -> None:
+    """Set ``model`` in the config file, leave every other line as it is, and replace the file in one step."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML ({error}); mend it first") from None
+    line = f"model = {json.dumps(name, ensure_ascii=False)}"
+    table = _TABLE_LINE.search(text)
+    head, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")
+    if _MODEL_LINE.search(head):
+        head = _MODEL_LINE.sub(lambda _: line, head, count=1)
+    else:
+        head = f"{head.rstrip()}\n{line}\n".lstrip() + ("\n" if rest else "")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, fresh = tempfile.mkstemp(dir=path.parent, prefix=".config-")  # mkstemp makes it 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(head + rest)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(fresh, path)
+    except OSError:
+        Path(fresh).unlink(missing_ok=True)
+        raise

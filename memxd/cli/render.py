@@ -1,0 +1,170 @@
+"""How answers look: on a terminal with tables and colour, piped as plain tab-separated text, or as JSON.
+
+Owns ``Output``, the only thing that writes to standard output and standard error, and the making harmless of stored
+text: on a terminal, control characters (and with them escape sequences) and direction overrides show as visible
+escapes, and nothing stored is ever read as markup. Knows no verb. rich is imported on a terminal only.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+# C0 but tab and line feed, DEL, C1, line and paragraph separators, and what reorders text in disguise.
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AGES = ((365 * 86400, "y"), (30 * 86400, "mo"), (7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "min"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def harmless(text: str) -> str:
+    """Text without characters that a terminal would act upon; they show as ``\\x1b`` and the like."""
+    return _UNSAFE.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """Harmless text with every run of white space as one space."""
+    return harmless(_SPACES.sub(" ", text).strip())
+
+
+def age(micros: int, now: datetime | None = None) -> str:
+    """How long ago, roughly: ``3 d ago``, ``in 2 h``, ``just now``."""
+    seconds = ((now or datetime.now(UTC)) - (_EPOCH + timedelta(microseconds=micros))).total_seconds()
+    for unit, name in _AGES:
+        if abs(seconds) >= unit:
+            count = int(abs(seconds) // unit)
+            return f"{count} {name} ago" if seconds > 0 else f"in {count} {name}"
+    return "just now"
+
+
+def local(micros: int) -> str:
+    """An instant in the local zone, to the minute; UTC where the platform's zone rules do not reach."""
+    moment = _EPOCH + timedelta(microseconds=micros)
+    try:
+        return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return moment.strftime("%Y-%m-%d %H:%MZ")
+
+
+def moment(micros: int | None) -> str:
+    """Absolute and relative, or a dash."""
+    return "-" if micros is None else f"{local(micros)} ({age(micros)})"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. ``grow`` takes what width is left and is cut to one line; ``style`` is rich's."""
+
+    title: str
+    style: str = ""
+    right: bool = False
+    grow: bool = False
+    #: Shown on a terminal only when it is at least this wide.
+    from_width: int = 0
+
+
+class Output:
+    """Where a verb writes. ``as_json``: one JSON document instead of text."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.terminal = sys.stdout.isatty() and not as_json
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """rich's console, for a terminal. Obeys NO_COLOR and the terminal's width by itself."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+        return self._console
+
+    def json(self, value: Any, *, one_line: bool = False) -> None:
+        from memxd.cli.plain import dumps
+
+        self._write(dumps(value, one_line=one_line) + "\n")
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One line of our own words and stored text; made harmless, coloured on a terminal only."""
+        if self.terminal and style:
+            self.console.print(self.styled(text, style), soft_wrap=True)
+        else:
+            self._write(harmless(text) + "\n")
+
+    def raw(self, text: str) -> None:
+        """Stored text as it is: byte for byte when piped, harmless on a terminal."""
+        self._write((harmless(text) if self.terminal else text) + "\n")
+
+    def note(self, text: str) -> None:
+        """A remark for people, on standard error."""
+        sys.stdout.flush()
+        sys.stderr.write(harmless(text) + "\n")
+
+    def styled(self, text: str, style: str = "") -> Text:
+        """Harmless text for rich; no markup in it is read."""
+        from rich.text import Text
+
+        return Text(harmless(text), style=style)
+
+    def fields(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Names and values, one a line; values of several lines are indented."""
+        rows = [(name, value) for name, value in rows if value]
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            text = value.replace("\n", "\n" + " " * (width + 2))
+            if self.terminal:
+                line = self.styled(f"{name:<{width}}  ", "dim")
+                line.append_text(self.styled(text))
+                self.console.print(line, soft_wrap=True)
+            else:
+                self._write(f"{name}\t{one_line(value)}\n")
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        """A table; piped: a line of titles, then tab-separated lines with nothing cut."""
+        if not self.terminal:
+            self._write("\t".join(c.title for c in columns) + "\n")
+            for row in rows:
+                self._write("\t".join(one_line(cell) for cell in row) + "\n")
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        shown = [i for i, c in enumerate(columns) if self.console.width >= c.from_width]
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=any(columns[i].grow for i in shown), show_edge=False)
+        for i in shown:
+            column = columns[i]
+            justify: Literal["left", "right"] = "right" if column.right else "left"
+            table.add_column(
+                column.title, style=column.style, justify=justify, no_wrap=True, overflow="ellipsis",
+                ratio=1 if column.grow else None,
+            )  # fmt: skip
+        for row in rows:
+            table.add_row(*(self.styled(one_line(row[i])) for i in shown))
+        self.console.print(table)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)

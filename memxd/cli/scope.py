@@ -1,0 +1,194 @@
+"""How a verb gets its scope, its daemon and its output; the flags that every verb takes.
+
+Owns the common flags (before or after the verb), the filter flags, ``Session`` (what a verb works with) and ``verb``,
+which registers a function as a verb: the function takes a Session and its own parameters, the common ones are added
+here. A flag after the verb wins over one before it, that over the environment.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memxd.cli import values
+from memxd.cli.render import Output
+from memxd.cli.words import StateWord, TypeWord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from memxd.client import Client
+    from memxd.model import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The common flags; None = not given."""
+
+    agent: str | None = None
+    user: str | None = None
+    socket: str | None = None
+    timeout: float | None = None
+    no_start: bool | None = None
+    json: bool | None = None
+
+    def under(self, over: Settings) -> Settings:
+        """These settings where ``over`` gives none."""
+        given = {f.name: getattr(over, f.name) for f in fields(over) if getattr(over, f.name) is not None}
+        return replace(self, **given)
+
+
+_ENVIRONMENT = {"agent": "MEMX_AGENT", "user": "MEMX_USER", "socket": "MEMXD_SOCKET"}
+_COMMON: dict[str, tuple[Any, tuple[str, ...], str]] = {
+    "agent": (str | None, ("--agent",), "Whose memory: the agent (default: MEMX_AGENT, else \"default\")."),
+    "user": (str | None, ("--user",), "Whose memory: the person (default: MEMX_USER, else \"default\")."),
+    "socket": (str | None, ("--socket",), "The daemon's socket (default: MEMXD_SOCKET, else the usual place)."),
+    "timeout": (float | None, ("--timeout",), "Seconds a call may take (default: 10)."),
+    "no_start": (bool | None, ("--no-start",), "Do not start a daemon when none answers."),
+    "json": (bool | None, ("--json",), "Print JSON."),
+}  # fmt: skip
+
+
+def common_parameters(*, with_environment: bool) -> list[inspect.Parameter]:
+    """The common flags; only those before the verb read the environment, so that it never wins over a flag."""
+    parameters = []
+    for name, (kind, flags, text) in _COMMON.items():
+        extra: dict[str, Any] = {"min": 0.001} if name == "timeout" else {}
+        option = typer.Option(
+            *flags, help=text, show_default=False, envvar=_ENVIRONMENT.get(name) if with_environment else None, **extra
+        )
+        parameters.append(_parameter(name, Annotated[kind, option]))
+    return parameters
+
+
+def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flag(kind: Any, name: str, flag: str, text: str) -> inspect.Parameter:
+    return _parameter(name, Annotated[kind | None, typer.Option(flag, help=text, show_default=False)])
+
+
+_FILTER = (
+    _flag(list[TypeWord], "types", "--type", "Only this type; repeat for more."),
+    _flag(list[str], "tags_any", "--tag", "Carries at least one of these tags; repeat for more."),
+    _flag(list[str], "tags_all", "--all-tags", "Carries this tag as well; repeat for more."),
+    _flag(list[str], "tags_none", "--not-tag", "Does not carry this tag; repeat for more."),
+    _flag(str, "since", "--since", "Stored at or after this time: " + values.TIME_HELP + "."),
+    _flag(str, "until", "--until", "Stored before this time."),
+    _flag(str, "event_since", "--event-since", "Happened at or after this time."),
+    _flag(str, "event_until", "--event-until", "Happened before this time."),
+    _flag(float, "importance_min", "--min-importance", "At least this important, 0..1."),
+    _flag(list[str], "meta", "--meta", "Metadata key=value; repeat for more."),
+    _flag(list[StateWord], "states", "--state", "In this state (default: active and unexpired); repeat for more."),
+)
+_FILTER_NAMES = tuple(p.name for p in _FILTER)
+
+
+def make_filter(given: dict[str, Any]) -> Filter | None:
+    """The filter of the filter flags; None when none is given."""
+    if not any(value is not None and value != [] for value in given.values()):
+        return None
+    from memxd.client import where
+
+    return where(
+        types=given["types"] or (),
+        tags_any=given["tags_any"] or (),
+        tags_all=given["tags_all"] or (),
+        tags_none=given["tags_none"] or (),
+        created=values.span(given["since"], given["until"], ""),
+        event=values.span(given["event_since"], given["event_until"], "event-"),
+        importance_min=given["importance_min"],
+        metadata=values.metadata(given["meta"] or ()),
+        states=given["states"] or (),
+    )
+
+
+class Session:
+    """What a verb works with: the settings, the filter, the output, and the client once somebody asks for it."""
+
+    def __init__(self, settings: Settings, filter: Filter | None = None) -> None:
+        self.settings = settings
+        self.filter = filter
+        self.out = Output(as_json=bool(settings.json))
+        self._open = ExitStack()
+        self._client: Client | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    @property
+    def client(self) -> Client:
+        """The client, bound to the scope; starts a daemon when none answers, unless told not to."""
+        if self._client is None:
+            self._client = self._open.enter_context(self.connect(start=not self.settings.no_start))
+        return self._client
+
+    @property
+    def socket(self) -> Path:
+        """Where the daemon is expected."""
+        from memxd.config import process_environ
+        from memxd.socket_path import client_socket
+
+        return client_socket(self.settings.socket, process_environ())
+
+    def connect(self, *, start: bool) -> Client:
+        """A client of its own. ``start`` False: a daemon that does not answer is an error at once."""
+        from memxd.client import NO_RETRY, Client
+        from memxd.client.connection import DEFAULT_TIMEOUT
+
+        socket = self.socket
+        if start:
+            from memxd.autostart import ensure_daemon
+
+            ensure_daemon(socket)
+        return Client(
+            socket,
+            agent_id=self.settings.agent,
+            user_id=self.settings.user,
+            timeout=self.settings.timeout or DEFAULT_TIMEOUT,
+            retry=None if start else NO_RETRY,
+        )
+
+
+def verb(app: typer.Typer, name: str, *, filters: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function ``(session, ...)`` as a verb; ``filters`` adds the filter flags, as ``session.filter``."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        added = _FILTER if filters else ()
+        common = common_parameters(with_environment=False)
+
+        def run(context: typer.Context, **given: Any) -> None:
+            after = Settings(**{n: given.pop(n) for n in _COMMON})
+            before = context.find_root().obj
+            settings = before.under(after) if isinstance(before, Settings) else after
+            flags = {name: given.pop(name) for name in _FILTER_NAMES} if filters else {}
+            with Session(settings, make_filter(flags)) as session:
+                function(session, **given)
+
+        _describe(run, function, [*own, *added, *common])
+        app.command(name)(run)
+        return function
+
+    return register
+
+
+def _describe(run: Callable[..., None], function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> None:
+    """Give ``run`` the name, help and signature that typer reads."""
+    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__annotations__ = {p.name: p.annotation for p in (context, *keyword)}
+    vars(run)["__signature__"] = inspect.Signature([context, *keyword])

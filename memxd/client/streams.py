@@ -1,0 +1,61 @@
+"""The book-keeping of a StoreMany stream: which items are under way, and which answer belongs to which.
+
+Owns the order of outcomes. Items that cannot even be sent (a time without a zone...) are answered here, in their
+place among the others. Does no input or output: ``sync.py`` and ``aio.py`` move the messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from memxd.client import convert
+from memxd.client.call import Bound
+from memxd.client.failures import build
+from memxd.client.memories import Item, stream_request
+from memxd.errors import MemxdError
+from memxd.model import StoreAnswer
+from memxd.v1 import memory_service_pb2 as pb
+
+METHOD = "/memxd.v1.MemoryService/StoreMany"
+
+
+class Ledger:
+    """Items sent and not yet answered, in order. One thread adds, one takes; a deque needs no lock for that."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        self._open: deque[MemxdError | None] = deque()  # None = sent; an error = refused before it was sent
+        #: What the caller's own iterator raised; told after the answers to what came before.
+        self.failure: BaseException | None = None
+
+    def message(self, item: Item | str) -> pb.StoreManyRequest | None:
+        """The message of an item; None when it cannot be sent (its error is noted in its place)."""
+        try:
+            message = stream_request(self._bound, item)
+        except MemxdError as error:
+            self._open.append(error)
+            return None
+        self._open.append(None)
+        return message
+
+    def outcomes(self, response: pb.StoreManyResponse) -> Iterator[StoreAnswer | MemxdError]:
+        """What the response settles: unsendable items before it, then its own."""
+        while self._open and (error := self._open.popleft()) is not None:
+            yield error
+        refused = response.WhichOneof("result") == "error"
+        yield convert.item_error(response.error) if refused else convert.stored(response.stored)
+
+    def rest(self) -> Iterator[StoreAnswer | MemxdError]:
+        """Unsendable items after the last response; raises when the stream ended before every answer had come."""
+        while self._open:
+            error = self._open.popleft()
+            if error is None:
+                raise build(
+                    "STREAM_INCOMPLETE",
+                    "the daemon ended the stream before it had answered every item; send the rest again (same items: "
+                    "their request ids keep them from being stored twice)",
+                )
+            yield error
+        if self.failure is not None:
+            raise self.failure

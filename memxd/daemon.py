@@ -1,0 +1,189 @@
+"""The composition root: builds every layer in order, serves until told to stop, takes everything down in reverse.
+
+The only module that knows all layers; one ExitStack opens and closes them. Owns signals, exit codes and the order of
+starting and draining; no rule of any layer. ``memxd serve`` calls ``run``.
+
+Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, embedder, engine, SERVING. On
+SIGTERM or SIGINT: NOT_SERVING, new calls refused, running ones finish (``drain_seconds``, a second signal hurries),
+indexes flushed, everything closed, exit 0.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from memxd import __version__
+from memxd.config import Config, process_environ, system_time_zone
+from memxd.errors import ConfigError, MemxdError, StartupError
+from memxd.locks import FileLock
+from memxd.logs import configure
+from memxd.notify import notify
+from memxd.signals import Signals
+
+if TYPE_CHECKING:
+    from memxd._fast import KernelChoice
+    from memxd.embed import Embedder
+    from memxd.embed.settings import Backend
+    from memxd.engine.engine import Engine
+    from memxd.service.convert.admin import ProcessFacts
+    from memxd.service.gate import Gate
+    from memxd.service.server import Server
+
+log = logging.getLogger("memxd.daemon")
+
+#: Seconds for cancelled calls to notice, before the engine closes under them.
+_CANCEL_SECONDS = 5.0
+#: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
+_SWITCH_SECONDS = 1e-4
+_LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
+
+
+def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
+    """Serve until a signal comes; the exit code (0, or a StartupError's).
+
+    A start that fails says so in one line on standard error. Call it on the main thread: it installs signal handlers.
+    """
+    environ = process_environ() if environ is None else environ
+    configure(config.log_level, config.log_format)
+    faulthandler.enable()
+    os.umask(0o077)  # whatever any layer creates is the user's alone
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        with ExitStack() as stack:
+            signals = stack.enter_context(Signals())
+            _serve(config, environ, stack, signals)
+    except MemxdError as error:
+        print(f"memxd: {error.message}", file=sys.stderr)
+        return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
+    log.info("stopped")
+    return 0
+
+
+def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals) -> None:
+    from memxd.service.gate import Gate
+    from memxd.service.server import Server
+    from memxd.service.socket import SocketClaim
+
+    began = time.monotonic()
+    manager = environ.get("NOTIFY_SOCKET", "")
+    claim = stack.enter_context(SocketClaim(config.socket, environ))
+    prepare_data_dir(config.data_dir)
+    stack.enter_context(FileLock(config.data_dir / "memxd-data.lock", f"the data directory {config.data_dir}"))
+    gate = Gate(workers=config.workers, max_pending=config.max_pending, max_streams=config.max_streams)
+    server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
+    stack.callback(server.close)
+    server.start(claim)
+    engine = _open_engine(config, stack)
+    gate.open(engine)
+    server.set_serving(True)
+    notify(manager, READY="1", STATUS="serving")
+    seconds = round(time.monotonic() - began, 2)
+    log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
+    signals.wait()
+    notify(manager, STOPPING="1", STATUS="draining")
+    _drain(config, gate, server, signals)
+
+
+def _open_engine(config: Config, stack: ExitStack) -> Engine:
+    from memxd._fast import load_kernels
+    from memxd.engine.engine import Engine, Tuning
+    from memxd.engine.ids import system_clock, uuid7_factory
+    from memxd.engine.profiles import RankingDefaults
+    from memxd.model import DAY
+
+    kernels = load_kernels(cast("KernelChoice", config.kernels))
+    embedder = _open_embedder(config)
+    stack.callback(embedder.close)
+    ranking = RankingDefaults(half_life=int(config.half_life_days * DAY), rrf_k=config.rrf_k)
+    engine = Engine.open(
+        config.data_dir,
+        embedder=embedder,
+        kernels=kernels,
+        clock=system_clock,
+        ids=uuid7_factory(),
+        tuning=Tuning(k1=config.bm25_k1, b=config.bm25_b, ranking=ranking),
+        readers=config.workers,
+    )
+    stack.callback(engine.close)
+    facts = {"kernels": kernels.name, "model": embedder.info.id, "data_dir": str(config.data_dir)}
+    log.info("opened", extra={"fields": facts})
+    return engine
+
+
+def _open_embedder(config: Config) -> Embedder:
+    from memxd.embed import EmbedSettings, open_embedder
+
+    settings = EmbedSettings(
+        backend=cast("Backend", config.embedder),
+        model=config.model,
+        threads=config.embed_threads,
+        query_cache=config.query_cache,
+        openai_preset=config.openai_preset,
+        openai_base_url=config.openai_base_url,
+        openai_model=config.openai_model,
+        openai_key=config.openai_key,
+        openai_dimension=config.openai_dimension,
+        openai_batch=config.openai_batch,
+        openai_window=config.openai_window,
+        openai_timeout=config.openai_timeout,
+    )
+    return open_embedder(settings, config.data_dir)
+
+
+def _drain(config: Config, gate: Gate, server: Server, signals: Signals) -> None:
+    """Let running calls finish, then cancel what is left and wait until it has noticed."""
+    log.info("draining", extra={"fields": {"calls": gate.calls.held, "streams": gate.streams.held}})
+    server.set_serving(False)
+    gate.drain()
+    gate.wait_idle(config.drain_seconds, signals.hurry)
+    server.stop()
+    if not gate.wait_idle(_CANCEL_SECONDS, lambda: False):
+        left = gate.calls.held + gate.streams.held
+        log.warning("calls were still running when the engine closed", extra={"fields": {"calls": left}})
+
+
+def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
+    from memxd.engine.ids import system_clock
+    from memxd.service.convert.admin import ProcessFacts
+
+    return ProcessFacts(
+        version=__version__,
+        pid=os.getpid(),
+        started_at=system_clock(),
+        socket_path=str(config.socket),
+        data_dir=str(config.data_dir),
+        time_zone=config.time_zone or system_time_zone(environ),
+        libraries={"python": sys.version.split()[0]} | _versions(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    installed = {}
+    for name in _LIBRARIES:
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # not every backend needs every library
+    return installed
+
+
+def prepare_data_dir(folder: Path) -> None:
+    """Make the data directory with mode 0700, or refuse one that is not this user's alone to write."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = folder.stat()
+    except OSError as error:
+        raise ConfigError(f"data_dir: cannot use {folder}: {error.strerror}; give another --data-dir") from error
+    if info.st_uid != os.getuid():
+        raise ConfigError(f"data_dir: {folder} belongs to user {info.st_uid}; give another --data-dir")
+    if info.st_mode & 0o022:
+        raise ConfigError(f"data_dir: others can write to {folder}; run: chmod 700 {folder}")

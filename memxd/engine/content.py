@@ -1,0 +1,50 @@
+"""What a memory's text may be, and which part of it the indexes may see.
+
+Owns the rules for content: Unicode form, trimming, invisible characters, ``<private>`` spans. Does not hash or split
+(text.py and the embedder do). Called by validate.py and by the verbs that index text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+#: A span that is stored and shown but neither embedded nor indexed. An unclosed span runs to the end of the text:
+#: forgetting the closing tag must hide too much rather than too little.
+_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.IGNORECASE | re.DOTALL)
+
+#: Unicode categories that print nothing by themselves.
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp", "Mn", "Me"})
+
+#: Letters and symbols by category but blank on every screen: the Hangul fillers and the blank Braille cell.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+def is_blank(text: str) -> bool:
+    """True when nothing in ``text`` can be seen: white space, controls, zero-width characters, lone marks."""
+    return all(c in _BLANK_LETTERS or unicodedata.category(c) in _INVISIBLE for c in text)
+
+
+def trim(text: str) -> str:
+    """``text`` in NFC without white space, controls and zero-width characters at either end.
+
+    Variation selectors, joiners and marks at the end belong to the character before them and stay.
+    """
+    text = unicodedata.normalize("NFC", text)
+    start, end = 0, len(text)
+    while start < end and _is_outer(text[start]):
+        start += 1
+    while end > start and _is_outer(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _is_outer(char: str) -> bool:
+    return char.isspace() or char in "\u200b\u2060\ufeff" or unicodedata.category(char) == "Cc"
+
+
+def public_text(content: str) -> str:
+    """``content`` with every private span blanked out by spaces, so that character offsets stay true."""
+    if "<" not in content:
+        return content
+    return _PRIVATE.sub(lambda m: " " * len(m.group()), content)

@@ -1,0 +1,224 @@
+"""The engine's face: every verb of the contract, in one object.
+
+Owns the composition of store, indexes, vectors and kernels, their order of opening and closing, and nothing of what
+the verbs do (storing, records, links, search). The doors call it with the dataclasses of ``memxd.model``; it raises
+``MemxdError`` and nothing else on purpose.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from memxd._fast import Kernels
+from memxd.embed import Embedder
+from memxd.engine.backfill import Backfill
+from memxd.engine.indexes import Indexes
+from memxd.engine.links import Links
+from memxd.engine.profiles import RankingDefaults
+from memxd.engine.records import Records
+from memxd.engine.search import Searching
+from memxd.engine.storing import Storing
+from memxd.engine.validate import integer
+from memxd.engine.vectors import Vectors, open_vectors
+from memxd.model import (
+    Change,
+    Clock,
+    EngineStatus,
+    IdFactory,
+    IndexKind,
+    IndexState,
+    IndexStatus,
+    ModelStatus,
+    Progress,
+)
+from memxd.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What an operator may set: BM25's k1 and b, and the defaults of profile ``balanced``."""
+
+    k1: float = 1.2
+    b: float = 0.75
+    ranking: RankingDefaults = field(default_factory=RankingDefaults)
+
+    def public(self) -> dict[str, float]:
+        """By name, for Status."""
+        r = self.ranking
+        return {
+            "bm25.k1": self.k1,
+            "bm25.b": self.b,
+            "rrf_k": float(r.rrf_k),
+            "half_life_seconds": r.half_life / 1e6,
+            "weight.semantic": r.semantic,
+            "weight.recency": r.recency,
+            "weight.frequency": r.frequency,
+            "weight.importance": r.importance,
+            "weight.vector": r.vector_weight,
+            "weight.keyword": r.keyword_weight,
+            "reject_below": r.reject_below,
+        }
+
+
+class Engine:
+    """The memory itself. Safe to call from many threads; ``close`` once, at the end."""
+
+    def __init__(
+        self,
+        directory: Path,
+        store: Store,
+        indexes: Indexes,
+        vectors: Vectors,
+        kernels: Kernels,
+        clock: Clock,
+        tuning: Tuning,
+    ) -> None:
+        self._directory = directory
+        self._store = store
+        self._indexes = indexes
+        self._vectors = vectors
+        self._kernels = kernels
+        self._tuning = tuning
+        backfill = Backfill(store, vectors)
+        store.on_commit = _both(indexes.on_commit, backfill.noticed)
+        backfill.start()
+        # On the way out: no more background work, then the writer drains, then the index files are written.
+        self._closing = ExitStack()
+        self._closing.callback(indexes.close)
+        self._closing.callback(store.close)
+        self._closing.callback(indexes.stop)
+        self._closing.callback(backfill.stop)
+        storing = Storing(store, vectors)
+        records = Records(store, vectors, clock)
+        links = Links(store)
+        searching = Searching(
+            store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in
+        )
+        # The verbs, one by one: each lives with its kind.
+        self.store = storing.store
+        self.store_many = storing.store_many
+        self.get = records.get
+        self.list = records.list
+        self.count = records.count
+        self.update = records.update
+        self.delete = records.delete
+        self.delete_many = records.delete_many
+        self.search = searching.search
+        self.search_many = searching.search_many
+        self.create_link = links.create
+        self.delete_link = links.delete
+        self.list_links = links.list
+        self.traverse = links.traverse
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        embedder: Embedder,
+        kernels: Kernels,
+        clock: Clock,
+        ids: IdFactory,
+        tuning: Tuning | None = None,
+        readers: int = 8,
+    ) -> Engine:
+        """Open the store in ``directory``, catch the indexes up and begin to serve.
+
+        The caller keeps ownership of ``embedder`` (close it after the engine). Raises StartupError and the store's
+        errors; a damaged index is no reason to fail.
+        """
+        tuning = tuning or Tuning()
+        store = Store.open(directory, clock=clock, ids=ids, readers=readers)
+        try:
+            vectors = open_vectors(store, embedder)
+            indexes = Indexes.open(
+                directory / "index",
+                store,
+                clock=clock,
+                kernels=kernels,
+                model_id=vectors.stored_model,
+                dimension=vectors.stored_dimension,
+                k1=tuning.k1,
+                b=tuning.b,
+            )
+        except BaseException:
+            store.close()
+            raise
+        return cls(directory, store, indexes, vectors, kernels, clock, tuning)
+
+    # -- administration --------------------------------------------------------------------------------------------
+
+    def status(self, max_scopes: int | None = None) -> EngineStatus:
+        """How everything is; ``max_scopes`` 0..1,000, None = 100."""
+        limit = integer("max_scopes", max_scopes, 100, 0, 1_000)
+        with self._store.read() as read:
+            revision = read.revision()
+            totals = read.totals()
+            scopes = read.scopes(limit) if limit else []
+        database, wal = self._store.sizes()
+        indexes = tuple(map(self._index_status, self._indexes.status()))
+        return EngineStatus(
+            revision=revision,
+            memories=totals.memories,
+            links=totals.links,
+            vectors_pending=totals.vectors_pending,
+            indexes=indexes,
+            model=self._model_status(),
+            kernels=self._kernels.name,
+            scopes=tuple((s.scope, s.total, s.active) for s in scopes),
+            scope_count=totals.scopes,
+            database_bytes=database,
+            wal_bytes=wal,
+            index_bytes=sum(i.size_bytes for i in indexes),
+            free_bytes=shutil.disk_usage(self._directory).free,
+            schema_version=self._store.schema_version,
+            ranking=self._tuning.public(),
+        )
+
+    def _index_status(self, status: IndexStatus) -> IndexStatus:
+        """The vector index works, but is of no use, while its model is not the embedder's."""
+        if status.kind is not IndexKind.VECTOR or self._vectors.matched:
+            return status
+        return replace(status, state=IndexState.MISMATCHED, message=self._vectors.mismatch().message)
+
+    def _model_status(self) -> ModelStatus:
+        info = self._vectors.embedder.info
+        return ModelStatus(
+            id=info.id,
+            dimension=info.dimension,
+            window_tokens=info.window_tokens,
+            backend=info.backend,
+            variant=info.variant,
+            remote=info.remote,
+            available=self._vectors.embedder.available,
+            message=self._vectors.embedder.message,
+            tau=info.tau,
+        )
+
+    def flush(self) -> int:
+        """Write counters and indexes out; returns the revision every index file then reflects."""
+        self._store.flush_counters()
+        return self._indexes.flush()
+
+    def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
+        """Build one index (None: every one) anew from the store while searches go on."""
+        return self._indexes.rebuild(kind)
+
+    def close(self) -> None:
+        """Finish what was begun, make everything durable, join every thread. Twice is fine."""
+        self._closing.close()
+
+
+def _both(
+    first: Callable[[list[Change]], None], second: Callable[[list[Change]], None]
+) -> Callable[[list[Change]], None]:
+    def tell(changes: list[Change]) -> None:
+        first(changes)
+        second(changes)
+
+    return tell
+

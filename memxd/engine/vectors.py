@@ -1,0 +1,63 @@
+"""Which model the store's vectors are of, and whether the embedder at hand may add to them or be compared with them.
+
+Owns the note of the model in the store and the rule that two vector spaces never meet: while the embedder's model is
+not the store's, nothing is embedded and nothing compared; new memories wait for their vectors and words answer. Called
+by the engine's face at start; ``Vectors`` is handed to every verb that embeds.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from memxd.embed import Embedder
+from memxd.model import DegradedCause, Degradation
+from memxd.store import Store, WriteTxn
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The embedder, and the model that the store's vectors are of."""
+
+    embedder: Embedder
+    stored_model: str
+    stored_dimension: int
+
+    @property
+    def matched(self) -> bool:
+        """True when the embedder's vectors may be stored and compared."""
+        return self.stored_model == self.embedder.info.id
+
+    def may_embed(self, private: bool) -> bool:
+        """False when this memory's text must not or cannot get a vector now."""
+        return self.matched and not (private and self.embedder.info.remote)
+
+    def mismatch(self) -> Degradation:
+        """What to tell a search while the models differ."""
+        return Degradation(
+            DegradedCause.MODEL_MISMATCH,
+            f"the stored vectors are of model {self.stored_model!r}, the daemon runs "
+            f"{self.embedder.info.id!r}; answered by words alone until that model is back or the memories are "
+            "embedded again",
+        )
+
+
+def open_vectors(store: Store, embedder: Embedder) -> Vectors:
+    """Read which model the store is of; a store without memories takes the embedder's."""
+    info = embedder.info
+
+    def note(txn: WriteTxn) -> Vectors:
+        model, dimension = txn.meta_get("model_id"), txn.meta_get("model_dimension")
+        if model is None or dimension is None or txn.totals().memories == 0:
+            txn.meta_set("model_id", info.id)
+            txn.meta_set("model_dimension", str(info.dimension))
+            txn.meta_set("model_passage_prefix", info.passage_prefix)
+            return Vectors(embedder, info.id, info.dimension)
+        return Vectors(embedder, model, int(dimension))
+
+    vectors = store.write(note)
+    if not vectors.matched:
+        log.warning("%s", vectors.mismatch().message)
+    return vectors

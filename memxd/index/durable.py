@@ -1,0 +1,70 @@
+"""Files that are either whole or not there, and the checks that tell.
+
+Owns writing beside and swapping by rename, the checksum of large arrays, and how an operating system's refusal
+becomes a MemxdError. Knows no format. Used by the indexes under this package.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
+
+__all__ = ["block_sums", "fsync_directory", "storage_error", "write_whole"]
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def storage_error(error: OSError, what: str) -> MemxdError:
+    """The refusal to raise for ``error``; ``what`` names the index, never a path."""
+    if error.errno in _FULL:
+        return StorageFullError(f"the disk is full: {what} was not written")
+    if error.errno in _READ_ONLY:
+        return StorageReadOnlyError(f"the data directory cannot be written: {what} was not saved")
+    return StorageFailedError(f"the disk refused to write {what}: {error.strerror or type(error).__name__}")
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make renames in ``directory`` durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """Replace ``path`` by the concatenated parts: a reader, also after a crash, sees the old file or the new one.
+
+    Mode 0600. Raises OSError; the old file is untouched then.
+    """
+    beside = path.with_name(path.name + ".new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        for part in parts:
+            rest = memoryview(part).cast("B")
+            while rest:  # an unbuffered write may take less than asked
+                rest = rest[file.write(rest) or 0 :]
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+    fsync_directory(path.parent)
+
+
+def block_sums(data: npt.NDArray[np.uint8]) -> tuple[int, int]:
+    """(xor, sum modulo 2**64) of the bytes (uint8[n], contiguous) read as 64-bit words, the last one padded by zeros.
+
+    Finds every single flipped byte and any realistic damage at memory speed (a CRC takes twice as long); not made
+    against forgery.
+    """
+    whole = data.shape[0] // 8 * 8
+    words = data[:whole].view(np.uint64)
+    last = int.from_bytes(data[whole:].tobytes(), "little")
+    total = int(np.add.reduce(words, dtype=np.uint64)) + last
+    return int(np.bitwise_xor.reduce(words)) ^ last, total % 2**64

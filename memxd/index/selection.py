@@ -1,0 +1,62 @@
+"""The rows of one scope that a view lets through: what every leg searches in.
+
+Owns the ascending row ids and, made on first use, the mask by row id. ``Columns.select`` makes selections; the
+vector and lexical legs and the ranking read them. Immutable, so that one may be shared by threads and cached.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Selection"]
+
+Int32 = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.uint8]
+
+
+class Selection:
+    """Row ids that may be answered.
+
+    ``rids``: int32[m], strictly ascending, each below ``capacity``. ``capacity``: length of the by-rid arrays the
+    selection was made from (``Columns.arrays()`` taken later are at least as long).
+    """
+
+    __slots__ = ("_mask", "capacity", "rids")
+
+    def __init__(self, rids: Int32, capacity: int) -> None:
+        self.rids = rids
+        self.capacity = capacity
+        self._mask: Mask | None = None
+
+    @classmethod
+    def empty(cls) -> Selection:
+        """A selection of nothing."""
+        return cls(np.empty(0, np.int32), 0)
+
+    def __len__(self) -> int:
+        return len(self.rids)
+
+    @property
+    def mask(self) -> Mask:
+        """uint8[capacity], 1 where the rid is selected. A rid at or above ``capacity`` is not selected."""
+        mask = self._mask
+        if mask is None:
+            mask = np.zeros(self.capacity, np.uint8)
+            mask[self.rids] = 1
+            self._mask = mask  # two threads may both get here: they make equal masks
+        return mask
+
+    def contains(self, rids: Int32) -> npt.NDArray[np.bool_]:
+        """bool[n]: which of these rids (int32[n], any order, any value) are selected."""
+        if not len(self):
+            return np.zeros(rids.shape[0], np.bool_)
+        if self._mask is not None:
+            inside = (rids >= 0) & (rids < self.capacity)
+            found = np.zeros(rids.shape[0], np.bool_)
+            found[inside] = self._mask[rids[inside]] != 0
+            return found
+        at = np.searchsorted(self.rids, rids)
+        np.minimum(at, len(self) - 1, out=at)
+        same: npt.NDArray[np.bool_] = self.rids[at] == rids
+        return same

@@ -1,0 +1,61 @@
+"""The names in the vector index's directory, and what belongs to which generation.
+
+Owns names only; ``rows``, ``manifest`` and ``upkeep`` own the contents. Everything but the manifest carries the number
+of its generation, so that what a crash left over can be told and removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["GRAPH", "MANIFEST", "RECORDS", "VECTORS", "disk_bytes", "free_number", "is_new", "remove", "remove_others"]
+
+MANIFEST = "manifest.bin"
+VECTORS = "vectors-{:06d}.f16"
+RECORDS = "rows-{:06d}.bin"
+GRAPH = "graph-{:06d}.usearch"
+_NAME = re.compile(r"(?:vectors-(\d{6,})\.f16|rows-(\d{6,})\.bin|graph-(\d{6,})\.usearch)")
+
+
+def _numbered(directory: Path) -> Iterator[tuple[int, Path]]:
+    for path in sorted(directory.iterdir()):
+        match = _NAME.fullmatch(path.name)
+        if match is not None:
+            yield int(next(filter(None, match.groups()))), path
+
+
+def free_number(directory: Path) -> int:
+    """A generation number above all that have files."""
+    return 1 + max((number for number, _ in _numbered(directory)), default=0)
+
+
+def is_new(directory: Path) -> bool:
+    """True when no index was ever saved here."""
+    return not (directory / MANIFEST).exists()
+
+
+def remove(directory: Path, generation: int) -> None:
+    """Remove the files of one generation."""
+    for number, path in _numbered(directory):
+        if number == generation:
+            path.unlink(missing_ok=True)
+
+
+def remove_others(directory: Path, generation: int) -> None:
+    """Remove the files of every other generation."""
+    for number, path in _numbered(directory):
+        if number != generation:
+            path.unlink(missing_ok=True)
+
+
+def disk_bytes(directory: Path) -> int:
+    """Bytes taken on disk (holes do not count)."""
+    total = 0
+    for path in directory.iterdir():
+        try:
+            total += path.stat().st_blocks * 512
+        except FileNotFoundError:  # swapped away while we looked
+            continue
+    return total

@@ -1,0 +1,154 @@
+"""One generation of the vector index as a whole: rows, graph, saver; and how the next one is made from it.
+
+Owns the order of steps of a renewal: copy what lives, build a graph over the copy, catch up with what happened
+meanwhile, so that the index needs its lock only for the last moment. Knows nothing of changes' revisions. Used by
+``VectorIndex``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from memxd.index.vector.files import remove
+from memxd.index.vector.graph import Graph
+from memxd.index.vector.manifest import GraphFile, Manifest, ManifestError, Saver, load_rows
+from memxd.index.vector.rows import Rows
+from memxd.index.vector.tuning import VectorTuning
+from memxd.index.vector.upkeep import build_graph
+from memxd.model import Change
+
+__all__ = ["Generation", "Successor"]
+
+_CATCH_UP = 1024  # rows that may be left for the last moment
+
+
+@dataclass(slots=True)
+class Generation:
+    """What is searched and saved together. ``graph`` None: everything is scanned."""
+
+    rows: Rows
+    saver: Saver
+    graph: Graph | None = None
+
+    @classmethod
+    def begin(cls, directory: Path, number: int, dimension: int) -> Generation:
+        """An empty one. Files of an abandoned one of this number are removed first."""
+        remove(directory, number)
+        rows = Rows(directory, number, dimension)
+        return cls(rows, Saver(directory, rows))
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        manifest: Manifest,
+        alive: npt.NDArray[np.bool_],
+        blocks: npt.NDArray[np.uint64],
+        tuning: VectorTuning,
+    ) -> tuple[Generation, str]:
+        """What the manifest describes, and a message when its graph is not usable (the rows serve without it).
+
+        Raises ManifestError, OSError.
+        """
+        rows = load_rows(directory, manifest, alive, blocks)
+        generation = cls(rows, Saver.loaded(directory, rows, manifest, blocks))
+        if manifest.graph is not None:
+            try:
+                generation.graph = Graph(directory, manifest.graph, manifest.dimension, tuning)
+            except (ManifestError, OSError, RuntimeError) as error:
+                text = str(error) if isinstance(error, ManifestError) else "the graph file cannot be opened"
+                return generation, f"{text}: vectors are scanned until it is built again"
+        return generation, ""
+
+    def put(self, change: Change) -> None:
+        """Take over a row's chunks; idempotent. Raises OSError or ValueError, with nothing changed."""
+        if change.features is None:
+            self.rows.replace(change.rid, ())
+        elif change.chunks is not None:
+            self.rows.replace(change.rid, change.chunks)
+        elif change.dead_vids:
+            self.rows.drop_vids(change.rid, change.dead_vids)
+
+    def fill(self, changes: Iterator[Change], total: int, progress: Callable[[int, int], None] | None) -> int:
+        """Take over all changes, telling ``progress(done, total)`` now and then; answers the latest revision."""
+        done = latest = 0
+        for done, change in enumerate(changes, 1):
+            self.put(change)
+            latest = max(latest, change.revision)
+            if progress is not None and done % 1000 == 0:
+                progress(done, total)
+        if progress is not None:
+            progress(done, total)
+        return latest
+
+    @property
+    def tail(self) -> int:
+        """Rows that the graph does not know."""
+        return self.rows.count - (self.graph.rows if self.graph else 0)
+
+    @property
+    def dead(self) -> int:
+        """Rows that no longer count."""
+        return self.rows.count - self.rows.live
+
+    def renewal_due(self, tuning: VectorTuning) -> int:
+        """0 = good as it is, 1 = a next generation is worth while, 2 = overdue."""
+        if self.dead > max(tuning.dead_min, tuning.dead_share * self.rows.count):
+            return 1
+        if self.rows.live < tuning.graph_min:
+            return 0
+        limit = max(tuning.tail_min, tuning.tail_share * self.rows.live)
+        return 0 if self.tail <= limit else 2 if self.tail > 4 * limit else 1
+
+    def delete_files(self) -> None:
+        """Close and remove the files; searches that still run keep their mappings."""
+        self.rows.close()
+        remove(self.rows.vectors_path.parent, self.rows.generation)
+
+    def graph_file(self) -> GraphFile | None:
+        """What the manifest says of the graph."""
+        return self.graph.file if self.graph else None
+
+
+class Successor:
+    """A generation in the making: ``old``'s live rows, renumbered without gaps, with a graph."""
+
+    def __init__(self, directory: Path, old: Generation, tuning: VectorTuning) -> None:
+        self._directory = directory
+        self._old = old
+        self._tuning = tuning
+        self._seen = 0  # rows of the old one looked at
+        self._origin = np.empty(0, np.int64)  # by new row: the old one
+        self.new = Generation.begin(directory, old.rows.generation + 1, old.rows.dimension)
+
+    def prepare(self, ended: Callable[[], bool]) -> None:
+        """The long part, without any lock: copy, build, copy again. Raises OSError, GraphBuildError, ManifestError."""
+        self._copy()
+        rows = self.new.rows
+        if rows.count >= max(1, self._tuning.graph_min):
+            rows.sync()
+            file = build_graph(self._directory, rows, rows.count, self._tuning, ended)
+            self.new.graph = Graph(self._directory, file, rows.dimension, self._tuning)
+        while self._old.rows.count - self._seen > _CATCH_UP:
+            self._copy()
+        rows.sync()
+
+    def finish(self) -> Generation:
+        """The short part, while nobody applies: the last rows, the deaths, the chains."""
+        self._copy()
+        died = np.flatnonzero(self._old.rows.view().rids[self._origin] < 0)
+        self.new.rows.bury(died)
+        self.new.rows.chain_all()
+        return self.new
+
+    def _copy(self) -> None:
+        end = self._old.rows.count
+        alive = self._seen + np.flatnonzero(self._old.rows.view().rids[self._seen : end] >= 0)
+        self.new.rows.copy_from(self._old.rows, alive)
+        self._origin = np.concatenate([self._origin, alive])
+        self._seen = end

@@ -1,0 +1,47 @@
+"""AdminService: how the daemon is, writing everything out, building an index anew.
+
+Adds the process's own facts to the engine's status; everything else is the engine's. gRPC calls it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import grpc
+
+from memxd.model import SECOND, IndexKind
+from memxd.service.convert import admin, values
+from memxd.service.gate import Gate
+from memxd.v1 import admin_service_pb2 as pb
+from memxd.v1 import admin_service_pb2_grpc
+
+
+class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+    """What operators call."""
+
+    def __init__(self, gate: Gate, facts: admin.ProcessFacts) -> None:
+        self._gate = gate
+        self._facts = facts
+        self._began = time.monotonic()
+
+    def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
+        """How the daemon is."""
+        status = self._gate.engine.status(values.optional(request, "max_scopes"))
+        response = pb.StatusResponse()
+        uptime = int((time.monotonic() - self._began) * SECOND)
+        admin.fill_status(response, self._facts, status, uptime)
+        return response
+
+    def Flush(self, request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.FlushResponse:
+        """Everything on disk."""
+        return pb.FlushResponse(revision=self._gate.engine.flush())
+
+    def Rebuild(self, request: pb.RebuildRequest, context: grpc.ServicerContext) -> Iterator[pb.RebuildResponse]:
+        """An index anew, telling how far it is."""
+        kind = values.enum_or_none(IndexKind, request.kind, "kind")
+        for progress in self._gate.engine.rebuild(kind):
+            self._gate.check_draining()
+            response = pb.RebuildResponse()
+            admin.fill_progress(response, progress)
+            yield response

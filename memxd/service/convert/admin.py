@@ -1,0 +1,93 @@
+"""The daemon's condition: process facts and the engine's status in one answer, and the progress of a rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memxd.model import EngineStatus, IndexStatus, Micros, ModelStatus, Progress
+from memxd.service.convert import values
+from memxd.v1 import admin_service_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """What the daemon knows about itself; the engine's part comes from the engine."""
+
+    version: str
+    pid: int
+    started_at: Micros
+    socket_path: str
+    data_dir: str
+    time_zone: str
+    libraries: Mapping[str, str] = field(default_factory=dict)
+
+
+def fill_status(
+    message: admin_service_pb2.StatusResponse, facts: ProcessFacts, status: EngineStatus, uptime: Micros
+) -> None:
+    """Write the whole status into an empty message. ``uptime`` in microseconds, from the monotonic clock."""
+    message.version = facts.version
+    message.pid = facts.pid
+    values.fill_span(message.uptime, uptime)
+    values.fill_instant(message.started_at, facts.started_at)
+    message.socket_path = facts.socket_path
+    message.data_dir = facts.data_dir
+    message.time_zone = facts.time_zone
+    message.libraries.update(facts.libraries)
+    _fill_engine(message, status)
+
+
+def _fill_engine(message: admin_service_pb2.StatusResponse, status: EngineStatus) -> None:
+    message.revision = status.revision
+    message.memories = status.memories
+    message.links = status.links
+    message.vectors_pending = status.vectors_pending
+    for index in status.indexes:
+        _fill_index(message.indexes.add(), index)
+    _fill_model(message.model, status.model)
+    message.kernels = status.kernels
+    for scope, total, active in status.scopes:
+        count = message.scopes.add(total=total, active=active)
+        values.fill_scope(count.scope, scope)
+    message.scope_count = status.scope_count
+    message.sizes.database_bytes = status.database_bytes
+    message.sizes.wal_bytes = status.wal_bytes
+    message.sizes.index_bytes = status.index_bytes
+    message.sizes.free_bytes = status.free_bytes
+    message.schema_version = status.schema_version
+    message.ranking.update(status.ranking)
+
+
+def _fill_index(message: admin_service_pb2.IndexStatus, index: IndexStatus) -> None:
+    message.kind = values.wire(index.kind)
+    message.state = values.wire(index.state)
+    message.watermark = index.watermark
+    message.durable_watermark = index.durable_watermark
+    message.entries = index.entries
+    message.tail_entries = index.tail_entries
+    message.dead_entries = index.dead_entries
+    message.size_bytes = index.size_bytes
+    message.stamp = index.stamp
+    message.message = index.message
+
+
+def _fill_model(message: admin_service_pb2.ModelStatus, model: ModelStatus) -> None:
+    message.id = model.id
+    message.dimension = model.dimension
+    message.window_tokens = model.window_tokens
+    message.backend = model.backend
+    message.variant = model.variant
+    message.remote = model.remote
+    message.available = model.available
+    message.message = model.message
+    message.tau = model.tau
+
+
+def fill_progress(message: admin_service_pb2.RebuildResponse, progress: Progress) -> None:
+    """Write one step of a rebuild into an empty message."""
+    message.kind = values.wire(progress.kind)
+    message.done = progress.done
+    message.total = progress.total
+    message.finished = progress.finished
+    message.watermark = progress.watermark

@@ -1,0 +1,151 @@
+"""Whether the daemon takes calls, how many it takes at once, and the threads that answer them.
+
+Owns the three conditions (starting, serving, draining), the thread pools and their limits, and the engine once it is
+open. Refuses by raising NotReadyError, OverloadedError or ShuttingDownError. Knows no RPC by name. The interceptor
+asks it for every call; ``daemon.py`` opens, drains and closes it; the servicers get the engine from it.
+
+Why pools of our own: gRPC would queue a refusal behind the calls that made it necessary, and a long stream or an idle
+watcher would hold a thread that answers searches.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from memxd.errors import NotReadyError, OverloadedError, ShuttingDownError
+
+if TYPE_CHECKING:
+    from memxd.engine import Engine
+
+
+class Condition(Enum):
+    """What the daemon is about."""
+
+    STARTING = "starting"
+    SERVING = "serving"
+    DRAINING = "draining"
+
+
+class Pool(ThreadPoolExecutor):
+    """A thread pool that knows how many tasks run or wait in it, and how many it may hold."""
+
+    def __init__(self, threads: int, limit: int, name: str) -> None:
+        super().__init__(max_workers=threads, thread_name_prefix=name)
+        self.limit = limit
+        self._held = 0
+        self._changed = threading.Condition()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As the base class; counted until it has run. The limit is the caller's to ask for (``full``)."""
+        with self._changed:
+            self._held += 1
+        try:
+            future = super().submit(fn, *args, **kwargs)
+        except RuntimeError:  # shut down meanwhile
+            self._release(None)
+            raise
+        future.add_done_callback(self._release)
+        return future
+
+    def _release(self, _: Future[Any] | None) -> None:
+        with self._changed:
+            self._held -= 1
+            self._changed.notify_all()
+
+    @property
+    def held(self) -> int:
+        """Tasks running or waiting."""
+        return self._held
+
+    @property
+    def full(self) -> bool:
+        """Whether another task would pass the limit."""
+        return self._held >= self.limit
+
+    def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
+        """Wait until nothing runs or waits; False when the time is over or ``hurry`` says so."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while self._held:
+                left = end - time.monotonic()
+                if left <= 0 or hurry():
+                    return False
+                self._changed.wait(min(left, 0.05))
+        return True
+
+
+class Gate:
+    """The one door all calls pass."""
+
+    #: How long a refused caller should wait before it tries again, in milliseconds.
+    RETRY_AFTER_MS = 100
+
+    def __init__(self, *, workers: int, max_pending: int, max_streams: int) -> None:
+        self.calls = Pool(workers, max_pending, "memxd-call")
+        self.streams = Pool(max_streams, max_streams, "memxd-stream")
+        #: Health checks and refusals: never behind anything else.
+        self.swift = Pool(2, 1_024, "memxd-swift")
+        #: Reflection holds a thread as long as its client keeps the stream open.
+        self.reflection = Pool(4, 4, "memxd-reflect")
+        self._condition = Condition.STARTING
+        self._engine: Engine | None = None
+
+    @property
+    def condition(self) -> Condition:
+        """What the daemon is about."""
+        return self._condition
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; only while serving or draining."""
+        if self._engine is None:
+            raise NotReadyError("the daemon is still starting; try again in a moment", metadata=self._retry())
+        return self._engine
+
+    def open(self, engine: Engine) -> None:
+        """From now on calls are taken."""
+        self._engine = engine
+        self._condition = Condition.SERVING
+
+    def drain(self) -> None:
+        """From now on new calls are refused; running ones go on."""
+        self._condition = Condition.DRAINING
+
+    def check(self, pool: Pool) -> None:
+        """Raise when a new call for this pool is to be refused."""
+        if self._condition is Condition.DRAINING:
+            raise ShuttingDownError("the daemon is stopping; try again when it is back")
+        if self._condition is Condition.STARTING:
+            raise NotReadyError("the daemon is still starting; try again in a moment", metadata=self._retry())
+        if pool.full:
+            raise self.overloaded(pool)
+
+    def overloaded(self, pool: Pool) -> OverloadedError:
+        """The refusal of one call too many."""
+        what = "calls" if pool is self.calls else "streams"
+        return OverloadedError(
+            f"too many {what} at once; try again shortly", metadata=self._retry() | {"limit": str(pool.limit)}
+        )
+
+    def check_draining(self) -> None:
+        """For streams, between two items: raise when the daemon is stopping."""
+        if self._condition is Condition.DRAINING:
+            raise ShuttingDownError("the daemon is stopping; items without an answer were not stored")
+
+    def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
+        """Wait until no call runs; False when time is over or ``hurry`` says so."""
+        end = time.monotonic() + seconds
+        return all(pool.wait_idle(max(0.0, end - time.monotonic()), hurry) for pool in (self.calls, self.streams))
+
+    def close(self) -> None:
+        """Join the threads of every pool. What still waits in them is dropped."""
+        for pool in (self.calls, self.streams, self.reflection, self.swift):
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _retry(self) -> dict[str, str]:
+        return {"retry_after_ms": str(self.RETRY_AFTER_MS)}

@@ -1,0 +1,229 @@
+"""What happens around every call: admission, decoding, deadline, error mapping, one log line.
+
+Owns the wrapping of handlers. ``intercept_service`` runs on gRPC's one polling thread, so it only looks at counters;
+the wrapped behaviour runs on the pool it is routed to. Nobody's exception text reaches a client: a MemxdError becomes
+its status, anything else INTERNAL with a log id. Log lines name RPC, code, duration and a hash of the scope, never
+content. Health and reflection are routed to threads of their own and otherwise left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
+from memxd.model import Deadline
+from memxd.service import status
+from memxd.service.gate import Gate, Pool
+
+log = logging.getLogger("memxd.rpc")
+
+_OURS = "/memxd.v1."
+_HEALTH = "/grpc.health.v1."
+#: Calls longer than this are logged at info even when they succeed.
+_SLOW_SECONDS = 1.0
+#: Keys the scope hashes of this process: lines can be compared with each other, not with guesses.
+_SALT = secrets.token_bytes(16)
+#: gRPC gives calls without a deadline one in the far future.
+_NEVER_SECONDS = 10 * 365 * 86_400.0
+
+
+class Undecodable:
+    """Stands in for request bytes that are no message of the expected type."""
+
+
+class Routed:
+    """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
+
+    def __init__(self, behavior: Callable[..., Any], pool: Pool) -> None:
+        self._behavior = behavior
+        self.experimental_thread_pool = pool
+        self.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._behavior(*args)
+
+
+class GateInterceptor(grpc.ServerInterceptor):
+    """Routes, admits, refuses and wraps; one per server."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler[Any, Any] | None],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """The handler to run for this call; None (no such method) stays gRPC's to answer."""
+        handler = continuation(handler_call_details)
+        if handler is None:
+            return None
+        method = handler_call_details.method
+        if not method.startswith(_OURS):
+            return self._guest(handler, method)
+        pool = self._gate.streams if handler.request_streaming or handler.response_streaming else self._gate.calls
+        name = method.rpartition("/")[2]
+        try:
+            self._gate.check(pool)
+        except MemxdError as error:
+            log.info("refused", extra={"fields": {"rpc": name, "code": status.code_of(error).name}})
+            return self._refusal(error)
+        return _wrapped(handler, name, pool)
+
+    def _guest(self, handler: grpc.RpcMethodHandler[Any, Any], method: str) -> grpc.RpcMethodHandler[Any, Any]:
+        if method.startswith(_HEALTH):
+            return _rebuilt(handler, lambda behavior: Routed(behavior, self._gate.swift))
+        if self._gate.reflection.full:
+            return self._refusal(self._gate.overloaded(self._gate.reflection))
+        return _rebuilt(handler, lambda behavior: Routed(behavior, self._gate.reflection))
+
+    def _refusal(self, error: MemxdError) -> grpc.RpcMethodHandler[Any, Any]:
+        """A handler that refuses at once: declared as a stream, it does not wait for the request message either."""
+
+        def refuse(_: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            status.abort(context, error)
+
+        return grpc.stream_stream_rpc_method_handler(Routed(refuse, self._gate.swift))
+
+
+def _wrapped(handler: grpc.RpcMethodHandler[Any, Any], name: str, pool: Pool) -> grpc.RpcMethodHandler[Any, Any]:
+    wrap = _wrap_stream if handler.response_streaming else _wrap_unary
+    return _rebuilt(
+        handler, lambda behavior: Routed(wrap(behavior, name), pool), _tolerant(handler.request_deserializer)
+    )
+
+
+def _rebuilt(
+    handler: grpc.RpcMethodHandler[Any, Any],
+    change: Callable[[Callable[..., Any]], Callable[..., Any]],
+    deserializer: Callable[[bytes], Any] | None = None,
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """The same handler with another behaviour."""
+    kind = ("stream" if handler.request_streaming else "unary") + (
+        "_stream" if handler.response_streaming else "_unary"
+    )
+    make = getattr(grpc, f"{kind}_rpc_method_handler")
+    rebuilt: grpc.RpcMethodHandler[Any, Any] = make(
+        change(getattr(handler, kind)),
+        request_deserializer=deserializer or handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+    return rebuilt
+
+
+def _tolerant(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    """Without this, gRPC answers bytes that do not decode with INTERNAL and no details."""
+
+    def decode(raw: bytes) -> Any:
+        try:
+            return raw if deserializer is None else deserializer(raw)
+        except DecodeError:
+            return Undecodable()
+
+    return decode
+
+
+def undecodable() -> InvalidArgumentError:
+    """The refusal of request bytes that are no message of the expected type."""
+    return InvalidArgumentError("the request is not a valid message of this RPC's type; compare with proto/memxd/v1")
+
+
+class Call:
+    """One running call: measures, maps whatever is raised, writes the log line. A context manager around the work.
+
+    After it, ``error`` is what to end the call with, or None.
+    """
+
+    def __init__(self, name: str, request: Any) -> None:
+        self.error: MemxdError | None = None
+        self._name = name
+        self._scope = _scope_hash(request)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Call:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if isinstance(raised, MemxdError):
+            self.error = raised
+        elif isinstance(raised, grpc.RpcError):
+            self.error = CancelledError("the caller went away")
+        elif isinstance(raised, Exception):
+            self.error = self._internal(raised)
+        self._log(cancelled=isinstance(raised, GeneratorExit))
+        return self.error is not None
+
+    def _internal(self, raised: Exception) -> InternalError:
+        """Frames and types only: the text of an exception may quote what was to be stored."""
+        log_id = secrets.token_hex(6)
+        where = "".join(traceback.format_tb(raised.__traceback__))
+        log.error(
+            "internal error",
+            extra={"fields": {"log_id": log_id, "rpc": self._name, "type": type(raised).__name__, "traceback": where}},
+        )
+        return InternalError(
+            f"internal error, log id {log_id}; the daemon's log has the details", metadata={"log_id": log_id}
+        )
+
+    def _log(self, *, cancelled: bool) -> None:
+        seconds = time.monotonic() - self._began
+        level = logging.INFO if self.error is not None or seconds > _SLOW_SECONDS else logging.DEBUG
+        if not log.isEnabledFor(level):
+            return
+        code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"
+        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": self._scope}
+        if self.error is not None:
+            fields["reason"] = self.error.reason
+        log.log(level, "call", extra={"fields": fields})
+
+
+def _wrap_unary(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def run(request: Any, context: grpc.ServicerContext) -> Any:
+        call = Call(name, request)
+        with call:
+            if isinstance(request, Undecodable):
+                raise undecodable()
+            return behavior(request, context)
+        return status.abort(context, call.error or InternalError("internal error"))
+
+    return run
+
+
+def _wrap_stream(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        call = Call(name, request)
+        with call:
+            if isinstance(request, Undecodable):
+                raise undecodable()
+            yield from behavior(request, context)
+        if call.error is not None:
+            status.abort(context, call.error)
+
+    return run
+
+
+def deadline_of(context: grpc.ServicerContext) -> Deadline:
+    """The call's deadline and whether its caller is still there, in the engine's terms."""
+    left = context.time_remaining()
+    at = time.monotonic() + left if left is not None and left < _NEVER_SECONDS else None
+    return Deadline(at=at, is_cancelled=lambda: not context.is_active())
+
+
+def _scope_hash(request: Any) -> str:
+    scope = getattr(request, "scope", None)
+    if scope is None:
+        return ""
+    key = f"{scope.agent_id}\0{scope.user_id}".encode()
+    return hashlib.blake2b(key, key=_SALT, digest_size=4).hexdigest()

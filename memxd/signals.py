@@ -1,0 +1,64 @@
+"""The signals a daemon lives by, turned into something a main loop can wait for.
+
+Owns the handlers while the context is open: SIGTERM and SIGINT ask to stop, a second one to hurry, a third kills (the
+default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only writes a byte to a pipe and
+counts, because it may interrupt code that holds any lock. Called by ``daemon.py`` on the main thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+log = logging.getLogger("memxd.signals")
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+class Signals:
+    """A context manager: inside it, ``wait`` returns when somebody asks to stop."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._read, self._write = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+        os.set_blocking(self._write, False)
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in (*_STOPPING, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._read)
+        os.close(self._write)
+
+    @property
+    def stop(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._asked > 0
+
+    @property
+    def hurry(self) -> Callable[[], bool]:
+        """Tells whether somebody asked twice."""
+        return lambda: self._asked > 1
+
+    def wait(self) -> None:
+        """Return when somebody asks to stop; at once when that has happened already."""
+        while not self.stop:
+            if os.read(self._read, 1) == b"h":
+                log.info("SIGHUP ignored: settings are read at start only, restart to change them")
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if number in _STOPPING:
+            self._asked += 1
+            if self._asked > 1:
+                for each in _STOPPING:
+                    signal.signal(each, signal.SIG_DFL)
+        os.write(self._write, b"h" if number == signal.SIGHUP else b"s")

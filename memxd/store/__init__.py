@@ -1,0 +1,39 @@
+"""SQLite, the truth: records, vectors, links, history, request ids and the log of changes.
+
+Owns the database file, its schema and migrations, the one writer thread and the pool of readers. Nothing is
+acknowledged before its COMMIT. Knows no index, no embedder and no wire; validation is the engine's. Called by the
+engine only, through the names below.
+"""
+
+from memxd.store.store import Store
+from memxd.store.transactions import ReadTxn, WriteTxn
+from memxd.store.types import (
+    CommitListener,
+    CounterListener,
+    Cursor,
+    Edge,
+    NewChunk,
+    Remembered,
+    Row,
+    RowPage,
+    ScopeTotals,
+    Totals,
+    Version,
+)
+
+__all__ = [
+    "CommitListener",
+    "CounterListener",
+    "Cursor",
+    "Edge",
+    "NewChunk",
+    "ReadTxn",
+    "Remembered",
+    "Row",
+    "RowPage",
+    "ScopeTotals",
+    "Store",
+    "Totals",
+    "Version",
+    "WriteTxn",
+]

@@ -1,0 +1,203 @@
+"""What every part of a transaction stands on: the connection, the clock, scopes and the revision.
+
+Owns ``ReadBase`` and ``WriteBase``, which the modules records, listing, links, changes and so on extend by the
+operations of one concept each; ``transactions.py`` puts them together. ``WriteBase`` gives out revisions and gathers
+the changes that the indexes are told of after COMMIT.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Scope
+from memxd.store import codec
+from memxd.store.counters import Counters
+from memxd.store.types import Row, ScopeTotals, Totals
+
+#: Bits of changes.parts: what a change touched besides the row's features.
+TEXT = 1
+CHUNKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all transactions of a store share. ``scopes`` holds committed scopes only; they are never removed."""
+
+    clock: Clock
+    ids: IdFactory
+    counters: Counters
+    scopes: dict[int, Scope] = field(default_factory=dict)
+
+
+class ReadBase:
+    """A snapshot's connection and the facts about the whole store."""
+
+    def __init__(self, connection: sqlite3.Connection, context: Context) -> None:
+        self._connection = connection
+        self._context = context
+
+    def revision(self) -> int:
+        """The newest revision of this snapshot; 0 = nothing was ever stored. Inside a WriteTxn: the one last taken."""
+        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+        return int(found[0]) if found else 0
+
+    def scope_no(self, scope: Scope) -> int | None:
+        """The number of a scope, or None when nothing was ever stored in it."""
+        found = self._connection.execute(
+            "SELECT scope_no FROM scopes WHERE agent_id = ? AND user_id = ?", (scope.agent_id, scope.user_id)
+        ).fetchone()
+        return int(found[0]) if found else None
+
+    def scopes(self, limit: int) -> list[ScopeTotals]:
+        """The ``limit`` largest scopes that hold memories, largest first, ties by name."""
+        found = self._connection.execute(
+            "SELECT s.agent_id, s.user_id, count(*) AS total, sum(m.state = 1) FROM memories AS m "
+            "INDEXED BY memories_state JOIN scopes AS s USING (scope_no) "
+            "GROUP BY m.scope_no ORDER BY total DESC, s.agent_id, s.user_id LIMIT ?",
+            (limit,),
+        )
+        return [ScopeTotals(Scope(agent, user), total, active) for agent, user, total, active in found.fetchall()]
+
+    def totals(self) -> Totals:
+        """Counts over all scopes."""
+        return Totals(
+            *self._connection.execute(
+                "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM links), "
+                "(SELECT count(*) FROM memories WHERE vector_pending = 1), "
+                "(SELECT count(*) FROM scopes AS s WHERE EXISTS (SELECT 1 FROM memories WHERE scope_no = s.scope_no))"
+            ).fetchone()
+        )
+
+    def meta_get(self, key: str) -> str | None:
+        """A fact about the database (model id, dimension, prefix), or None."""
+        found = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(found[0]) if found else None
+
+    def _scope(self, number: int) -> Scope:
+        known = self._context.scopes.get(number)
+        if known is None:
+            known = Scope(
+                *self._connection.execute(
+                    "SELECT agent_id, user_id FROM scopes WHERE scope_no = ?", (number,)
+                ).fetchone()
+            )
+            self._remember_scope(number, known)
+        return known
+
+    def _remember_scope(self, number: int, scope: Scope) -> None:
+        self._context.scopes[number] = scope
+
+    def _values(self, rest: str, parameters: Iterable[Any]) -> list[list[Any]]:
+        """All rows of ``SELECT <ROW> FROM memories AS m <rest>``, as ROW arrays, in one step."""
+        found = self._connection.execute(
+            f"SELECT '[' || coalesce(group_concat(r), '') || ']' FROM "
+            f"(SELECT {codec.ROW} AS r FROM memories AS m {rest})",
+            tuple(parameters),
+        ).fetchone()
+        values: list[list[Any]] = json.loads(found[0])
+        return values
+
+    def _decode(self, values: list[Any]) -> Row:
+        return codec.row(values, self._scope, self._context.counters)
+
+    def _rows(self, rest: str, parameters: Iterable[Any]) -> list[Row]:
+        return [self._decode(values) for values in self._values(rest, parameters)]
+
+
+class WriteBase(ReadBase):
+    """A transaction on the writer thread."""
+
+    def __init__(self, connection: sqlite3.Connection, context: Context) -> None:
+        super().__init__(connection, context)
+        self.changes: list[Change] = []
+        self.erased = False
+        self._revision = super().revision()
+
+    def revision(self) -> int:
+        """The newest revision, those taken in this transaction included."""
+        return self._revision
+
+    def mark(self) -> tuple[int, int]:
+        """A place to go back to."""
+        return self._revision, len(self.changes)
+
+    def back_to(self, mark: tuple[int, int]) -> None:
+        """Forget what was done since ``mark``; the savepoint has been rolled back."""
+        self._revision = mark[0]
+        del self.changes[mark[1] :]
+
+    def scope_no(self, scope: Scope, create: bool = True) -> int:
+        """The number of a scope, made when it is new (``create`` False: 0 for none, numbers start at 1)."""
+        number = super().scope_no(scope)
+        if number is None and create:
+            number = self._connection.execute(
+                "INSERT INTO scopes(agent_id, user_id) VALUES (?, ?)", (scope.agent_id, scope.user_id)
+            ).lastrowid
+        return number or 0
+
+    def meta_set(self, key: str, value: str) -> None:
+        """Set a fact about the database."""
+        self._connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (key, value))
+
+    def _remember_scope(self, number: int, scope: Scope) -> None:
+        """Not here: the scope may still be rolled back and its number given to another."""
+
+    def _now(self) -> Micros:
+        return self._context.clock()
+
+    def _next_revision(self) -> int:
+        self._revision += 1
+        return self._revision
+
+    def _log(
+        self,
+        revision: int,
+        rid: int,
+        features: RowFeatures | None,
+        *,
+        text: str | None = None,
+        chunks: tuple[Chunk, ...] | None = None,
+        dead_vids: tuple[int, ...] = (),
+        at: Micros | None = None,
+    ) -> None:
+        """Write the row of ``changes`` that belongs to ``revision`` and keep the change for the indexes."""
+        parts = (TEXT if text is not None else 0) | (CHUNKS if chunks is not None else 0)
+        self._connection.execute(
+            "INSERT INTO changes(revision, rid, at, parts, dead_vids) VALUES (?, ?, ?, ?, ?)",
+            (revision, rid, self._now() if at is None else at, parts, codec.to_json(dead_vids) if dead_vids else None),
+        )
+        self.changes.append(Change(revision, rid, features, text, chunks, dead_vids))
+
+    def _log_row(
+        self,
+        revision: int,
+        rid: int,
+        *,
+        text: bool = False,
+        chunks: tuple[Chunk, ...] | None = None,
+        dead_vids: tuple[int, ...] = (),
+    ) -> Row:
+        """As ``_log``, for a row as it stands now; returns it."""
+        [values] = self._values("WHERE m.rid = ?", (rid,))
+        row = self._decode(values)
+        self._log(
+            revision,
+            rid,
+            codec.features(row, codec.unsigned(values[22]), codec.unsigned(values[23])),
+            text=row.memory.content if text else None,
+            chunks=chunks,
+            dead_vids=dead_vids,
+        )
+        return row
+
+    def _touch(self, rid: int) -> Row:
+        """Give a row whose derived columns changed a new revision, and tell the indexes."""
+        revision = self._next_revision()
+        self._connection.execute(
+            "UPDATE memories SET revision = ?, updated_at = ? WHERE rid = ?", (revision, self._now(), rid)
+        )
+        return self._log_row(revision, rid)

@@ -1,0 +1,109 @@
+"""Work on its way to the writer thread.
+
+Owns the queue in front of the writer: what waits in it, how callers wait for its outcome within their deadline, and the
+orderly end, after which nothing can be queued any more. Knows no SQL. Called by ``writer.py`` from both sides: callers'
+threads put jobs in and wait, the writer thread takes them out and answers.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any, NamedTuple
+
+from memxd.errors import MemxdError, ShuttingDownError, StorageFailedError
+from memxd.model import NO_DEADLINE, Deadline
+from memxd.store.transactions import WriteTxn
+
+_SIZE = 1_024
+#: How often a waiting caller is asked whether it is still there, in seconds.
+_PATIENCE = 0.05
+_FULL_WAIT = 0.001
+
+
+class Job(NamedTuple):
+    """A function to run, until when, and where its result goes."""
+
+    fn: Callable[[WriteTxn], Any]
+    deadline: Deadline
+    future: Future[Any]
+
+    @classmethod
+    def of(cls, fn: Callable[[WriteTxn], Any], deadline: Deadline = NO_DEADLINE) -> Job:
+        """A job that nobody has answered yet."""
+        return cls(fn, deadline, Future())
+
+    def begin(self) -> bool:
+        """True when the job is to be run; False when its caller has left. From then on it cannot be taken back."""
+        return self.future.set_running_or_notify_cancel()
+
+    def wait(self) -> Any:
+        """Its result or error. A deadline that passes takes the job back, unless it has begun: then only its outcome
+        is the truth, and is waited for."""
+        if self.deadline is NO_DEADLINE:
+            return self.future.result()
+        while True:
+            left = self.deadline.remaining()
+            wait((self.future,), _PATIENCE if left is None else max(0.001, min(left, _PATIENCE)))
+            if self.future.done():
+                return self.future.result()
+            try:
+                self.deadline.check()
+            except MemxdError:
+                if self.future.cancel():
+                    raise
+                return self.future.result()
+
+    def outcome(self) -> Any:
+        """As ``wait``, but a refusal is returned."""
+        try:
+            return self.wait()
+        except MemxdError as refusal:
+            return refusal
+
+
+class Inbox:
+    """The bounded queue of jobs, with an end."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[Job | None] = queue.Queue(_SIZE)
+        self._gate = threading.Lock()  # held while queueing, so that nothing is queued behind the end
+        self._closed = False
+
+    def put(self, job: Job) -> None:
+        """Queue a job, waiting for room as long as its deadline allows; ShuttingDownError after ``close``."""
+        while True:
+            job.deadline.check()
+            with self._gate:
+                if self._closed:
+                    raise ShuttingDownError("the daemon is stopping")
+                if not self._queue.full():
+                    self._queue.put_nowait(job)
+                    return
+            time.sleep(_FULL_WAIT)
+
+    def take(self, timeout: float) -> Job | None:
+        """The next job, None at the end. Raises queue.Empty when there is none in time (seconds; 0 = at once)."""
+        return self._queue.get(timeout=timeout) if timeout else self._queue.get_nowait()
+
+    def close(self) -> None:
+        """Let nothing more in and mark the end. Twice is fine."""
+        with self._gate:
+            first, self._closed = not self._closed, True
+        if first:
+            self._queue.put(None)
+
+    def refuse_rest(self) -> None:
+        """Answer what is still queued, after the writer thread has failed."""
+        with self._gate:
+            self._closed = True
+        while True:
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if job is not None and job.begin():
+                job.future.set_exception(StorageFailedError("the store takes no more writes; nothing was stored"))

@@ -1,0 +1,128 @@
+"""Which memories a view shows: lists page by page, counts, sets of rids.
+
+Owns orders, cursors and page limits. Never loads what it does not hand out. Part of every transaction; called by the
+engine for List, Count and DeleteMany, and for the parts of a filter that the column index cannot answer (ids,
+metadata).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from memxd.model import Filter, Json, Order, Scope, View
+from memxd.store import codec
+from memxd.store.base import ReadBase
+from memxd.store.filters import Where, lead_of, narrowings, where
+from memxd.store.types import Cursor, Row, RowPage
+
+_ORDERS = {
+    Order.CREATED_AT_DESC: ("created_at", "memories_created", "DESC", "<"),
+    Order.CREATED_AT_ASC: ("created_at", "memories_created", "ASC", ">"),
+    Order.EVENT_AT_DESC: ("began_at", "memories_began", "DESC", "<"),
+    Order.EVENT_AT_ASC: ("began_at", "memories_began", "ASC", ">"),
+    Order.IMPORTANCE_DESC: ("importance_bits", "memories_importance", "DESC", "<"),
+    Order.IMPORTANCE_ASC: ("importance_bits", "memories_importance", "ASC", ">"),
+}
+#: Up to so many rows it is cheaper to fetch all that a tag or key selects and sort them than to walk the order's index.
+_FEW = 4_000
+
+
+class ListReads(ReadBase):
+    """Reading by view."""
+
+    def list_rows(
+        self,
+        scope: Scope,
+        view: View,
+        order: Order = Order.CREATED_AT_DESC,
+        after: Cursor | None = None,
+        limit: int = 50,
+        *,
+        max_bytes: int | None = None,
+    ) -> RowPage:
+        """Up to ``limit`` rows that the view shows, in order, from behind ``after``.
+
+        ``max_bytes``: stop before what is handed out passes that many bytes of JSON (the first row always comes);
+        ``more`` is then True.
+        """
+        number = self.scope_no(scope)
+        if number is None:
+            return RowPage([], False)
+        column, index, direction, beyond = _ORDERS[order]
+        few = self._is_narrow(number, view.filter)
+        shown = where(number, view, "rids" if few else "order")
+        clause, parameters = shown.sql, list(shown.parameters)
+        if after is not None:
+            clause += f" AND (m.{column}, m.id) {beyond} (?, ?)"
+            parameters += [codec.to_bits(after.value) if column == "importance_bits" else int(after.value), after.id]
+        found = self._connection.execute(
+            f"SELECT {codec.ROW} FROM memories AS m {'' if few else f'INDEXED BY {index}'} WHERE {clause} "
+            f"ORDER BY m.{column} {direction}, m.id {direction} LIMIT ?",
+            (*parameters, limit + 1),
+        )
+        rows: list[Row] = []
+        size = 0
+        for (text,) in found:
+            size += len(text) if text.isascii() else len(text.encode())
+            if len(rows) == limit or (rows and max_bytes is not None and size > max_bytes):
+                found.close()
+                return RowPage(rows, True)
+            rows.append(self._decode(json.loads(text)))
+        return RowPage(rows, False)
+
+    def count(self, scope: Scope, view: View) -> int:
+        """How many rows the view shows."""
+        number = self.scope_no(scope)
+        if number is None:
+            return 0
+        shown = where(number, view, lead_of(view))
+        [total] = self._connection.execute(
+            f"SELECT count(*) FROM memories AS m WHERE {shown.sql}", shown.parameters
+        ).fetchone()
+        return int(total)
+
+    def select_rids(self, scope: Scope, view: View) -> list[int]:
+        """The rids that the view shows, ascending."""
+        number = self.scope_no(scope)
+        if number is None:
+            return []
+        shown = where(number, view, lead_of(view))
+        return self._rids(f"SELECT m.rid FROM memories AS m WHERE {shown.sql}", shown.parameters)
+
+    def rids_matching(
+        self, scope: Scope, *, ids: Collection[str] | None = None, metadata: Json | None = None
+    ) -> list[int]:
+        """The scope's rids with one of ``ids`` and with every key of ``metadata`` equal, ascending, in every state.
+
+        None = no condition; both None is refused (ValueError): use ``select_rids``.
+        """
+        if ids is None and not metadata:
+            raise ValueError("rids_matching needs ids or metadata")
+        number = self.scope_no(scope)
+        if number is None or (ids is not None and not ids):
+            return []
+        parts = narrowings(number, Filter(ids=frozenset(ids or ()), metadata=metadata or {}))
+        return self._rids(
+            " INTERSECT ".join(part.sql for part in parts), [value for part in parts for value in part.parameters]
+        )
+
+    def _is_narrow(self, number: int, conditions: Filter) -> bool:
+        """Whether one of the conditions on ids, tags or metadata alone selects few rows."""
+        return any(self._selects_few(part) for part in narrowings(number, conditions))
+
+    def _selects_few(self, part: Where) -> bool:
+        [total] = self._connection.execute(
+            f"SELECT count(*) FROM ({part.sql} LIMIT {_FEW + 1})", part.parameters
+        ).fetchone()
+        return bool(total <= _FEW)
+
+    def _rids(self, query: str, parameters: Collection[Any]) -> list[int]:
+        """The rids that ``query`` selects, ascending, read in one step."""
+        [listed] = self._connection.execute(
+            f"SELECT '[' || coalesce(group_concat(rid), '') || ']' FROM ({query})", tuple(parameters)
+        ).fetchone()
+        rids: list[int] = json.loads(listed)
+        rids.sort()
+        return rids

@@ -1,0 +1,51 @@
+"""Answers kept so that a retry is answered instead of done again.
+
+Owns request ids for 24 hours: per scope and RPC, with the hash of the request's body and the answer as JSON. When a
+memory whose text the answer holds is erased, the answer goes and the id stays: a late retry then learns that the
+memory is gone, instead of storing it anew. Part of every transaction; the writer forgets expired ids now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from memxd.model import Limits
+from memxd.store.base import ReadBase, WriteBase
+from memxd.store.types import Remembered
+
+
+class RequestReads(ReadBase):
+    """Looking a request id up."""
+
+    def recall(self, scope_no: int, rpc: str, request_id: str) -> Remembered | None:
+        """What was answered to this request id within the last 24 h, or None."""
+        found = self._connection.execute(
+            "SELECT body_hash, answer FROM requests "
+            "WHERE scope_no = ? AND rpc = ? AND request_id = ? AND created_at > ?",
+            (scope_no, rpc, request_id, self._context.clock() - Limits.REQUEST_ID_TTL),
+        ).fetchone()
+        return Remembered(*found) if found else None
+
+
+class RequestWrites(RequestReads, WriteBase):
+    """Keeping answers."""
+
+    def remember(
+        self, scope_no: int, rpc: str, request_id: str, body_hash: bytes, answer: str, rids: Collection[int] = ()
+    ) -> None:
+        """Keep an answer (JSON) for 24 h. ``rids``: the memories whose text it holds; erasing one erases the answer."""
+        self._connection.execute(
+            "DELETE FROM requests WHERE scope_no = ? AND rpc = ? AND request_id = ?", (scope_no, rpc, request_id)
+        )
+        number = self._connection.execute(
+            "INSERT INTO requests(scope_no, rpc, request_id, body_hash, answer, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (scope_no, rpc, request_id, body_hash, answer, self._now()),
+        ).lastrowid
+        for rid in set(rids):
+            self._connection.execute("INSERT INTO request_rids(rid, request_no) VALUES (?, ?)", (rid, number))
+
+    def forget_requests(self) -> int:
+        """Drop request ids older than 24 h; return how many."""
+        return self._connection.execute(
+            "DELETE FROM requests WHERE created_at <= ?", (self._now() - Limits.REQUEST_ID_TTL,)
+        ).rowcount

@@ -1,0 +1,138 @@
+"""The store's front door: opening, writing, reading, counting, closing.
+
+Owns the life of the database's connections and the order in which they come and go. What can be done within a
+transaction is in the modules around. Called by the engine, which alone sets the listeners.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+from memxd.errors import MemxdError
+from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory
+from memxd.store.base import Context
+from memxd.store.connection import connect, create_files, storage_error
+from memxd.store.counters import Counters
+from memxd.store.readers import ReaderPool
+from memxd.store.schema import migrate
+from memxd.store.transactions import ReadTxn, WriteTxn
+from memxd.store.types import CommitListener, CounterListener
+from memxd.store.writer import Writer
+
+T = TypeVar("T")
+
+
+class Store:
+    """The truth on disk: ``memxd.db`` in a directory, one writer thread, a pool of readers.
+
+    One Store at a time may have a directory; the daemon's lock sees to that.
+    """
+
+    def __init__(self, path: Path, version: int, context: Context, writer: Writer, readers: ReaderPool) -> None:
+        """Called by ``open`` only."""
+        self._path = path
+        self._version = version
+        self._context = context
+        self._writer = writer
+        self._readers = readers
+
+    @classmethod
+    def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4) -> Store:
+        """Open or make the database, migrate it if it is older (a copy is left beside), and start the writer.
+
+        Raises SchemaTooNewError, StorageReadOnlyError, StorageFullError, StorageFailedError.
+        """
+        context = Context(clock, ids, Counters())
+        try:
+            path = create_files(directory)
+            connection = connect(path, writer=True)
+            try:
+                version = migrate(connection, path)
+                pool = ReaderPool(path, context, readers)
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise storage_error(error) from error
+        writer = Writer(connection, context)
+        writer.start()
+        return cls(path, version, context, writer, pool)
+
+    @property
+    def on_commit(self) -> CommitListener | None:
+        """Called on the writer thread after COMMIT and before the callers are answered, with the changes in revision
+        order. Should not raise: what it is told of is stored already, so its error is logged and goes nowhere."""
+        return self._writer.on_commit
+
+    @on_commit.setter
+    def on_commit(self, listener: CommitListener | None) -> None:
+        self._writer.on_commit = listener
+
+    @property
+    def on_counters(self) -> CounterListener | None:
+        """Called on the writer thread after a flush of counters, with the new totals. As ``on_commit``."""
+        return self._writer.on_counters
+
+    @on_counters.setter
+    def on_counters(self, listener: CounterListener | None) -> None:
+        self._writer.on_counters = listener
+
+    @property
+    def schema_version(self) -> int:
+        """The schema's version (PRAGMA user_version)."""
+        return self._version
+
+    def write(self, fn: Callable[[WriteTxn], T], deadline: Deadline = NO_DEADLINE) -> T:
+        """Run ``fn`` in a transaction on the writer thread and return its result once it is durable and applied.
+
+        What is queued commits as one group; an exception of ``fn`` undoes only what it did and is raised here. A
+        deadline that passes while queued: not executed. Raises StorageFullError, StorageReadOnlyError,
+        StorageFailedError, ShuttingDownError, DeadlineExceededError, CancelledError.
+        """
+        return self._writer.submit(fn, deadline)
+
+    def write_all(
+        self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline = NO_DEADLINE
+    ) -> list[T | MemxdError]:
+        """As ``write`` for several functions, in order, each on its own but with as few commits as possible.
+
+        A function that raises a MemxdError, or is not executed because the deadline passed, has that error as its
+        answer; the others go on. Any other exception is raised.
+        """
+        return self._writer.submit_all(fns, deadline)
+
+    def read(self, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ReadTxn]:
+        """A snapshot: ``with store.read(deadline) as txn``. Waits for a free reader; do not nest.
+
+        A statement that runs past the deadline is interrupted (DeadlineExceededError, CancelledError).
+        """
+        return self._readers.snapshot(deadline)
+
+    def count_access(self, rid: int) -> None:
+        """Count one Get. In memory; flushed every second and at close."""
+        self._context.counters.count_access(rid, self._context.clock())
+
+    def count_retrievals(self, rids: Collection[int]) -> None:
+        """Count hits returned by a search."""
+        self._context.counters.count_retrievals(rids, self._context.clock())
+
+    def flush_counters(self) -> None:
+        """Write the counts to the database now; returns when they are durable and the listener was told."""
+        self._writer.flush_counters()
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the database file and of its write-ahead log."""
+        log = self._path.with_name(self._path.name + "-wal")
+        return self._path.stat().st_size, log.stat().st_size if log.exists() else 0
+
+    def close(self) -> None:
+        """Finish what is queued, wait for readers, flush counters, fold the log into the database, join the thread.
+
+        New reads are refused at once, new writes when the readers are back (ShuttingDownError). Twice is fine.
+        """
+        self._readers.close()
+        self._writer.close()

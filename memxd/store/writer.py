@@ -1,0 +1,259 @@
+"""The writer: the one thread that changes the database.
+
+Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
+function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
+since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
+empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from memxd.errors import MemxdError
+from memxd.model import NO_DEADLINE, Deadline
+from memxd.store.base import Context
+from memxd.store.connection import BUSY_MILLISECONDS, storage_error
+from memxd.store.jobs import Inbox, Job
+from memxd.store.transactions import WriteTxn
+from memxd.store.types import CommitListener, CounterListener
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+THREAD_NAME = "memxd-writer"
+_GROUP_MEMBERS = 256
+_GROUP_SECONDS = 0.02
+_TICK_SECONDS = 1.0
+_FORGET_SECONDS = 60.0
+
+
+class Writer:
+    """Runs functions in transactions on its own thread, from ``start`` to ``close``."""
+
+    def __init__(self, connection: sqlite3.Connection, context: Context) -> None:
+        self._connection = connection
+        self._context = context
+        self.on_commit: CommitListener | None = None
+        self.on_counters: CounterListener | None = None
+        self._inbox = Inbox()
+        self._must_empty_log = False
+        self._failing = False
+        self._next_tick = self._next_forget = 0.0
+        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def submit(self, fn: Callable[[WriteTxn], T], deadline: Deadline) -> T:
+        """Run ``fn`` on the writer thread; return or raise what it does, once that is durable and told."""
+        self._refuse_own_thread()
+        job = Job.of(fn, deadline)
+        self._inbox.put(job)
+        try:
+            result: T = job.wait()
+        except BaseException:
+            job.future.cancel()  # a caller that leaves early (Ctrl-C) takes its work along, unless it has begun
+            raise
+        return result
+
+    def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
+        """As ``submit`` for several at once, so that they can commit together; a refusal stands in its place."""
+        self._refuse_own_thread()
+        jobs = [Job.of(fn, deadline) for fn in fns]
+        try:
+            for job in jobs:
+                try:
+                    self._inbox.put(job)
+                except MemxdError as refusal:
+                    job.future.set_exception(refusal)
+            return [job.outcome() for job in jobs]
+        except BaseException:
+            for job in jobs:
+                job.future.cancel()
+            raise
+
+    def flush_counters(self) -> None:
+        """Write pending counts; returns when they are durable and told."""
+        self.submit(self._flush, NO_DEADLINE)
+
+    def close(self) -> None:
+        """Refuse new work, finish what is queued, flush counters, close the connection, join. Twice is fine."""
+        self._inbox.close()
+        self._thread.join()
+
+    def _refuse_own_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a function on the writer thread cannot wait for the writer thread")
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._work()
+            self._keep_house(final=True)
+        except BaseException:
+            _log.critical("the writer thread failed; the store takes no more writes", exc_info=True)
+        finally:
+            self._inbox.refuse_rest()
+            self._connection.close()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job = self._inbox.take(_TICK_SECONDS)
+            except queue.Empty:
+                ended = False
+            else:
+                if job is None:
+                    return
+                ended = self._group(job)
+            if time.monotonic() >= self._next_tick:
+                ended |= self._keep_house()
+            if ended:
+                return
+
+    def _group(self, job: Job) -> bool:
+        """Run ``job`` and what is queued behind it in one transaction; True when the end of the queue was met."""
+        until = time.monotonic() + _GROUP_SECONDS
+        done: list[tuple[Job, Any]] = []
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            txn = WriteTxn(self._connection, self._context)
+        except sqlite3.Error as error:
+            self._abort([(job, None)] if job.begin() else [], error)
+            return False
+        member: Job | None = job
+        ended = False
+        while member is not None:
+            if member.begin() and not self._member(txn, member, done):
+                return ended  # SQLite has rolled the whole transaction back; its members have been told
+            member = None
+            if len(done) < _GROUP_MEMBERS and time.monotonic() < until:
+                try:
+                    member = self._inbox.take(0)
+                    ended = member is None
+                except queue.Empty:
+                    break
+        self._commit(txn, done)
+        return ended
+
+    def _member(self, txn: WriteTxn, job: Job, done: list[tuple[Job, Any]]) -> bool:
+        """Run one function within its savepoint; False when the whole transaction is gone."""
+        mark = txn.mark()
+        try:
+            job.deadline.check()
+            self._connection.execute("SAVEPOINT member")
+            result = job.fn(txn)
+            self._connection.execute("RELEASE member")
+        except BaseException as error:
+            whole = self._undo(txn, mark)
+            job.future.set_exception(_refusal(error))
+            if not whole:
+                lost = error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError("rolled back")
+                self._abort(done, lost)
+            return whole
+        done.append((job, result))
+        return True
+
+    def _undo(self, txn: WriteTxn, mark: tuple[int, int]) -> bool:
+        """Take back what one function did; False when that cannot be done but for the whole transaction."""
+        txn.back_to(mark)
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO member")
+                self._connection.execute("RELEASE member")
+        except sqlite3.Error:
+            return False
+        return self._connection.in_transaction
+
+    def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._abort(done, error)
+            return
+        self._must_empty_log |= txn.erased
+        totals = self._context.counters.committed()
+        if txn.changes and self.on_commit is not None:
+            _tell(self.on_commit, txn.changes)
+        if totals and self.on_counters is not None:
+            told = [(rid, counts.accesses, counts.retrievals, counts.retrieved_at) for rid, counts in totals.items()]
+            _tell(self.on_counters, told)
+        for job, result in done:
+            job.future.set_result(result)
+
+    def _abort(self, members: list[tuple[Job, Any]], error: BaseException) -> None:
+        """Nothing of this transaction is stored: roll back, and say so to every member."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._context.counters.aborted()
+        for job, _ in members:
+            job.future.set_exception(_refusal(error))
+
+    # -- between groups --------------------------------------------------------------------------------------------
+
+    def _keep_house(self, final: bool = False) -> bool:
+        """Do what is due; True when the end of the queue was met meanwhile."""
+        now = time.monotonic()
+        self._next_tick = now + _TICK_SECONDS
+        due: list[Callable[[WriteTxn], Any]] = []
+        if self._context.counters.waiting:
+            due.append(self._flush)
+        if final or now >= self._next_forget:
+            self._next_forget = now + _FORGET_SECONDS
+            due.append(WriteTxn.forget_requests)
+        ended = False
+        errors: list[BaseException | None] = []
+        for task in due:
+            job = Job.of(task)
+            ended |= self._group(job)
+            errors.append(job.future.exception())
+        if final or self._must_empty_log:
+            errors.append(self._empty_log())
+        self._report(next((error for error in errors if error is not None), None))
+        return ended
+
+    def _flush(self, txn: WriteTxn) -> None:
+        self._context.counters.flush(self._connection)
+
+    def _empty_log(self) -> sqlite3.Error | None:
+        """Fold the write-ahead log into the database and cut it to nothing; later, when a reader is in the way."""
+        try:
+            self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
+            busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        except sqlite3.Error as error:
+            return error
+        self._must_empty_log = bool(busy)
+        return None
+
+    def _report(self, error: BaseException | None) -> None:
+        """Log trouble in keeping house when it begins, not every second; it is tried again each time."""
+        if error is not None and not self._failing:
+            _log.warning("counters, request ids or the log could not be tidied, will try again: %s", error)
+        self._failing = error is not None
+
+
+def _refusal(error: BaseException) -> BaseException:
+    """What the caller sees of an error on the writer thread."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    refusal = storage_error(error)
+    refusal.__cause__ = error
+    return refusal
+
+
+def _tell(listener: Callable[[T], None], news: T) -> None:
+    """Tell a listener of what is committed. That it is committed stays true whatever the listener does."""
+    try:
+        listener(news)
+    except Exception:
+        _log.exception("a listener of the store failed; what it was told of is stored")

@@ -1,0 +1,80 @@
+"""When two texts count as the same.
+
+Owns ``content_hash`` (equal text) and ``fold_text``, ``fold_hash`` (equal but for case, punctuation, spacing: adaptive
+deduplication). Called by the store when it writes a row, and by the engine's backfill. Hashes are kept in the database:
+a change of the rules here needs a migration that computes them anew. Imports only the standard library; tokens and
+stems are the keyword index's affair.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from hashlib import blake2b
+
+#: Punctuation that distinguishes facts ("5 %", "C#", "a & b") and is kept.
+_TELLING = frozenset("%#&@*")
+#: Dropped without leaving a gap, so that "don't" equals "dont" and an emoji equals itself with a variation selector.
+_APOSTROPHES = frozenset("'\u2019\u2018\u02bc`\u00b4")
+#: Where the kept copy of a number's own punctuation is parked while the rest is dropped (plane 15, private use).
+_PARKED = 0xF0000
+_IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)|(?<![^\s(\[])[-\u2212](?=\d)")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_NEEDLESS_GAP = re.compile(f"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+#: Raised or lowered figures and fractions become ordinary digits under NFKC and would melt into the number before.
+_MARKS = {"<super>": "^", "<sub>": "_", "<fraction>": " "}
+
+
+class _Fold(dict[int, str]):
+    """Translation table that learns each character's class when it first meets it."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        category = unicodedata.category(char)
+        if char in _APOSTROPHES or category == "Cf" or 0xFE00 <= code <= 0xFE0F:
+            folded = ""
+        elif (category[0] in "PZ" and char not in _TELLING) or category == "Cc":
+            folded = " "
+        else:
+            folded = char
+        if len(self) < 10_000:
+            self[code] = folded
+        return folded
+
+
+_FOLD = _Fold()
+
+
+def _marked(text: str) -> str:
+    if text.isascii():
+        return text
+    parts = [_MARKS.get(unicodedata.decomposition(c).partition(" ")[0], "") + c if not c.isascii() else c for c in text]
+    return "".join(parts)
+
+
+def _park(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return chr(_PARKED + (0x2D if code == 0x2212 else code & 0xFFFF))
+
+
+def fold_text(text: str) -> str:
+    """``text`` without what does not change its meaning: NFKC, case, punctuation, spacing, variation selectors.
+
+    Letters and symbols stay, so do numbers with the punctuation and gaps inside them and their sign ("1.5", "15",
+    "1 5", "-5" all differ), and so do gaps between words ("not able" is not "notable"), except next to scripts that are
+    written without spaces. A text of nothing but punctuation is returned as it is.
+    """
+    folded = unicodedata.normalize("NFKC", _marked(text)).casefold()
+    folded = _IN_NUMBER.sub(_park, folded).translate(_FOLD)
+    folded = _NEEDLESS_GAP.sub("", " ".join(folded.split()))
+    return folded or text
+
+
+def content_hash(text: str) -> int:
+    """Unsigned 64-bit BLAKE2b of the UTF-8 of ``text``, which is NFC and trimmed already."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def fold_hash(text: str) -> int:
+    """Unsigned 64-bit BLAKE2b of ``fold_text(text)``."""
+    return content_hash(fold_text(text))

@@ -1,0 +1,91 @@
+"""The worker pool: questions first, owned threads, clear ends."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from memxd.embed.pool import WorkerPool, wait_for
+from memxd.errors import DeadlineExceededError, EmbedderUnavailableError
+from memxd.model import NO_DEADLINE, Deadline
+
+
+def _blocked(pool: WorkerPool) -> threading.Event:
+    """Occupies the pool's one thread until the event is set."""
+    go, started = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        go.wait(10)
+
+    pool.submit(hold, urgent=False)
+    assert started.wait(10)
+    return go
+
+
+def test_urgent_jobs_overtake_and_others_keep_their_order() -> None:
+    pool = WorkerPool(1, "test-order")
+    go, order = _blocked(pool), list[str]()
+    names = [("b1", False), ("b2", False), ("u1", True), ("u2", True)]
+    futures = [pool.submit(lambda name=name: order.append(name), urgent=urgent) for name, urgent in names]
+    go.set()
+    for future in futures:
+        wait_for(future, NO_DEADLINE)
+    pool.close()
+    assert order == ["u1", "u2", "b1", "b2"]
+
+
+def test_threads_are_named_and_joined() -> None:
+    pool = WorkerPool(2, "test-named")
+    assert {"test-named-0", "test-named-1"} <= {t.name for t in threading.enumerate()}
+    pool.close()
+    pool.close()
+    assert not [t for t in threading.enumerate() if t.name.startswith("test-named")]
+    with pytest.raises(EmbedderUnavailableError):
+        pool.submit(lambda: None, urgent=True)
+
+
+def test_closing_drops_what_is_queued() -> None:
+    pool = WorkerPool(1, "test-drop")
+    go = _blocked(pool)
+    ran: list[int] = []
+    queued = pool.submit(lambda: ran.append(1), urgent=False)
+    closer = threading.Thread(target=pool.close)
+    closer.start()
+    while not pool._closed:
+        pass
+    go.set()
+    closer.join(10)
+    with pytest.raises(EmbedderUnavailableError, match="closed"):
+        wait_for(queued, NO_DEADLINE)
+    assert ran == []
+
+
+def test_a_caller_whose_deadline_passes_leaves_and_its_job_never_runs() -> None:
+    pool = WorkerPool(1, "test-late")
+    go = _blocked(pool)
+    ran: list[int] = []
+    late = pool.submit(lambda: ran.append(1), urgent=True)
+    ticks = iter([0.0, 9.0, 9.0, 9.0])
+    with pytest.raises(DeadlineExceededError):
+        wait_for(late, Deadline(at=0.01, monotonic=lambda: next(ticks)))
+    go.set()
+    pool.close()
+    assert ran == []
+
+
+def test_a_jobs_own_error_reaches_its_caller_even_a_timeout() -> None:
+    pool = WorkerPool(1, "test-error")
+
+    def fail() -> None:
+        raise TimeoutError("of the job itself")
+
+    with pytest.raises(TimeoutError, match="of the job itself"):
+        wait_for(pool.submit(fail, urgent=True), NO_DEADLINE)
+    pool.close()
+
+
+def test_a_pool_needs_a_thread() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        WorkerPool(0, "test-none")

@@ -1,0 +1,178 @@
+"""The dot pair: bits equal between twins, vectors and a naive loop; order and ties; hostile rows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memxd._fast import dot_py
+from memxd._fast.protocols import DotKernel
+
+CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dot" / "cases.json").read_text())["cases"]
+
+
+@pytest.fixture(params=["twin", "compiled", "portable"])
+def kernel(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "twin":
+        yield dot_py
+        return
+    compiled = importlib.import_module("memxd._fast._dot")
+    compiled.use_portable(request.param == "portable")
+    yield compiled
+    compiled.use_portable(False)
+
+
+def compiled_kernel() -> Any:
+    return importlib.import_module("memxd._fast._dot")
+
+
+def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    """Equal bit for bit, any NaN equal to any NaN."""
+    nan = np.isnan(left)
+    return bool(np.array_equal(nan, np.isnan(right)) and np.array_equal(left[~nan].view("u4"), right[~nan].view("u4")))
+
+
+def naive(query: np.ndarray, row: np.ndarray) -> float:
+    """The documented order spelled out, each operation rounded to float32 through struct."""
+
+    def f32(x: float) -> float:
+        return float(struct.unpack("<f", struct.pack("<f", x))[0])
+
+    lanes = [0.0] * 16
+    for i, (q, v) in enumerate(zip(query.tolist(), row.astype(np.float32).tolist(), strict=True)):
+        lanes[i % 16] = f32(lanes[i % 16] + f32(q * v))
+    for step in (8, 4, 2, 1):
+        for j in range(step):
+            lanes[j] = f32(lanes[j] + lanes[j + step])
+    return lanes[0]
+
+
+def chains(lengths: list[int], rids: list[int], capacity: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows 0, 1, 2, ... dealt to ``rids`` in runs of ``lengths``."""
+    head = np.full(capacity, -1, np.int32)
+    after = np.full(max(1, sum(lengths)), -1, np.int32)
+    row = 0
+    for rid, length in zip(rids, lengths, strict=True):
+        if length:
+            head[rid] = row
+        for step in range(length):
+            if step + 1 < length:
+                after[row] = row + 1
+            row += 1
+    return head, after
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"d{c['dimension']}")
+def test_vectors_hold_bit_for_bit(kernel: DotKernel, case: dict[str, Any]) -> None:
+    query = np.array(case["query"], np.uint32).view(np.float32)
+    matrix = np.array(case["matrix"], np.uint16).view(np.float16).reshape(-1, case["dimension"])
+    head, after = np.array(case["head"], np.int32), np.array(case["after"], np.int32)
+    rids = np.arange(matrix.shape[0], dtype=np.int32)
+    assert kernel.dot_rows(query, matrix, rids).view("u4").tolist() == case["dot_rows"]
+    best, rows = kernel.best_by_rid(query, matrix, head, after, rids)
+    assert rows.tolist() == case["best_rows"]
+    assert [None if r < 0 else b for b, r in zip(best.view("u4").tolist(), rows, strict=True)] == case["best"]
+    top_rids, cosines, top_rows = kernel.search_rids(query, matrix, head, after, rids, 4)
+    assert top_rids.tolist() == case["top_rids"]
+    assert cosines.view("u4").tolist() == case["top_cosines"]
+    assert top_rows.tolist() == case["top_rows"]
+
+
+@given(st.integers(1, 70), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_the_sum_is_the_documented_one(width: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    query = (rng.standard_normal(width) * 10.0 ** rng.integers(-6, 4)).astype(np.float32)
+    matrix = (rng.standard_normal((3, width)) * 10.0 ** rng.integers(-7, 3)).astype(np.float16)
+    rows = np.array([2, 0, 1], np.int32)
+    expected = np.array([naive(query, matrix[r]) for r in rows], np.float32)
+    assert same_bits(dot_py.dot_rows(query, matrix, rows), expected)
+    compiled = compiled_kernel()
+    assert same_bits(compiled.dot_rows(query, matrix, rows), expected)
+    compiled.use_portable(True)
+    assert same_bits(compiled.dot_rows(query, matrix, rows), expected)
+    compiled.use_portable(False)
+
+
+def test_every_half_converts_alike(kernel: DotKernel) -> None:
+    halves = np.arange(65_536, dtype=np.uint16).view(np.float16).reshape(-1, 1)
+    rows = np.arange(65_536, dtype=np.int32)
+    expected = halves[:, 0].astype(np.float32)
+    expected[expected == 0] = 0  # a lane begins at +0, so -0 becomes +0
+    assert same_bits(kernel.dot_rows(np.ones(1, np.float32), halves, rows), expected)
+    wide = np.zeros((65_536, 16), np.float16)  # through the vector units as well
+    wide[:, 5] = halves[:, 0]
+    assert same_bits(kernel.dot_rows(np.ones(16, np.float32), wide, rows), expected)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_twins_agree_on_chains_and_order(data: st.DataObject) -> None:
+    width = data.draw(st.sampled_from([1, 3, 16, 20]))
+    rids = data.draw(st.lists(st.integers(0, 40), unique=True, max_size=20))
+    lengths = data.draw(st.lists(st.integers(0, 4), min_size=len(rids), max_size=len(rids)))
+    k = data.draw(st.integers(0, 25))
+    head, after = chains(lengths, rids, 41)
+    seed = data.draw(st.integers(0, 1000))
+    rng = np.random.default_rng(seed)
+    # few distinct values: many ties
+    matrix = rng.integers(-2, 3, (after.shape[0], width)).astype(np.float16)
+    matrix[rng.random(matrix.shape) < 0.02] = data.draw(st.sampled_from([0.0, np.nan, np.inf, -np.inf]))
+    query = rng.integers(-2, 3, width).astype(np.float32)
+    asked = np.array(data.draw(st.permutations([*range(41), -1, 41, 900])), np.int32)
+    compiled = compiled_kernel()
+    left, right = (m.best_by_rid(query, matrix, head, after, asked) for m in (dot_py, compiled))
+    assert same_bits(left[0], right[0])
+    assert left[1].tolist() == right[1].tolist()
+    left, right = (m.search_rids(query, matrix, head, after, asked, k) for m in (dot_py, compiled))
+    assert left[0].tolist() == right[0].tolist()
+    assert same_bits(left[1], right[1])
+    assert left[2].tolist() == right[2].tolist()
+    assert [(-c, r) for c, r in zip(left[1], left[0], strict=True)] == sorted(
+        (-c, r) for c, r in zip(left[1], left[0], strict=True)
+    )
+
+
+def test_rows_that_are_not_there_have_no_cosine(kernel: DotKernel) -> None:
+    matrix = np.ones((2, 4), np.float16)
+    query = np.ones(4, np.float32)
+    out = kernel.dot_rows(query, matrix, np.array([-1, 0, 2, 1, 99], np.int32))
+    assert np.isnan(out).tolist() == [True, False, True, False, True]
+    # a head that points past the matrix (a newer row than this snapshot) is no vector
+    head, after = np.array([5, 1], np.int32), np.array([-1, -1], np.int32)
+    rids, cosines, rows = kernel.search_rids(query, matrix, head, after, np.array([0, 1, 7], np.int32), 9)
+    assert (rids.tolist(), cosines.tolist(), rows.tolist()) == ([1], [4.0], [1])
+
+
+def test_nothing_in_nothing_out(kernel: DotKernel) -> None:
+    none, query = np.empty(0, np.int32), np.ones(4, np.float32)
+    empty, one = np.empty((0, 4), np.float16), np.ones((1, 4), np.float16)
+    zero = np.zeros(1, np.int32)
+    assert kernel.dot_rows(query, one, none).shape == (0,)
+    assert np.isnan(kernel.dot_rows(query, empty, zero)).all()
+    for matrix, head, after, rids, k in (
+        (empty, none, none, zero, 3),
+        (one, zero, zero - 1, none, 3),
+        (one, zero, zero - 1, zero, 0),
+    ):
+        assert [len(part) for part in kernel.search_rids(query, matrix, head, after, rids, k)] == [0, 0, 0]
+    best, rows = kernel.best_by_rid(query, empty, none, none, zero)
+    assert np.isnan(best).all()
+    assert rows.tolist() == [-1]
+
+
+def test_a_row_of_nan_never_matches(kernel: DotKernel) -> None:
+    matrix = np.array([[np.nan, 0], [0.5, 0.5], [np.inf, -np.inf]], np.float16)
+    head, after = np.array([0, 2], np.int32), np.array([1, -1, -1], np.int32)
+    asked = np.arange(2, dtype=np.int32)
+    rids, cosines, rows = kernel.search_rids(np.ones(2, np.float32), matrix, head, after, asked, 5)
+    assert (rids.tolist(), cosines.tolist(), rows.tolist()) == ([0], [1.0], [1])
