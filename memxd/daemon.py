@@ -152,13 +152,12 @@ def _drain(config: Config, gate: Gate, server: Server, signals: Signals) -> None
 
 
 def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
-    from memxd.engine.ids import system_clock
     from memxd.service.convert.admin import ProcessFacts
 
     return ProcessFacts(
         version=__version__,
         pid=os.getpid(),
-        started_at=system_clock(),
+        started_at=time.time_ns() // 1_000,  # the engine's clock would cost its import before the socket answers
         socket_path=str(config.socket),
         data_dir=str(config.data_dir),
         time_zone=config.time_zone or system_time_zone(environ),

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from memxd.cli.render import harmless
-from memxd.cli.scope import Settings, common_parameters
+from memxd.cli.scope import PIPE_CLOSED, Settings, common_parameters
 from memxd.errors import DaemonUnreachableError, InvalidArgumentError, MemxdError, StartupError
 
-OK, NOTHING, USAGE, NOT_FOUND, UNREACHABLE, REFUSED, INTERRUPTED, PIPE = 0, 1, 2, 3, 4, 5, 130, 141
+OK, USAGE, NOT_FOUND, UNREACHABLE, REFUSED, INTERRUPTED = 0, 2, 3, 4, 5, 130
 
 EPILOG = (
     "Exit codes: 0 done; 1 nothing known (search); 2 wrong usage or an invalid value; 3 no such memory or link; "
@@ -41,6 +42,8 @@ def memx_app(arguments: Sequence[str]) -> typer.Typer:
     """The application with the verb asked for, or with all of them for help, completion and misspelt verbs."""
     app = _application("Long-term memory for AI agents: store, ask, correct, link.")
     _describe_callback(app)
+    if not arguments:  # a shell that completes calls us so; making these parameters teaches typer the shells
+        get_completion_inspect_parameters()
     verbs = {verb: module for module, names in VERBS.items() for verb in names}
     # Only a leading verb is surely one: in `memx --agent list add x` the first word of the table is not.
     asked = verbs.get(arguments[0]) if arguments else None
@@ -88,7 +91,7 @@ def run_memx(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # Whoever read our output has enough. Python would complain once more while it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE
+        return PIPE_CLOSED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except typer.TyperException as error:
@@ -126,7 +129,7 @@ def _tell_usage(program: str, error: typer.TyperException) -> int:
         sys.stdout.write(error.message + "\n")
         return USAGE
     path = context.command_path if context is not None else program
-    _tell(program, error.format_message().strip().rstrip(".") + f"\nsee `{path} --help`")
+    _tell(program, error.format_message().replace("Value error, ", "").strip().rstrip(".") + f"\nsee `{path} --help`")
     return USAGE
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from memxd.client import Client
     from memxd.model import Filter
 
+#: Exit code when whoever read our output has gone, as for a process that SIGPIPE ended.
+PIPE_CLOSED = 141
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -175,8 +178,11 @@ def verb(app: typer.Typer, name: str, *, filters: bool = False) -> Callable[[Cal
             before = context.find_root().obj
             settings = before.under(after) if isinstance(before, Settings) else after
             flags = {name: given.pop(name) for name in _FILTER_NAMES} if filters else {}
-            with Session(settings, make_filter(flags)) as session:
-                function(session, **given)
+            try:
+                with Session(settings, make_filter(flags)) as session:
+                    function(session, **given)
+            except BrokenPipeError:
+                raise typer.Exit(PIPE_CLOSED) from None  # else typer ends the process with 1
 
         _describe(run, function, [*own, *added, *common])
         app.command(name)(run)

@@ -206,6 +206,7 @@ class AsyncClient:
                         yield message
             except Exception as failure:  # the caller's iterator failed: told to the caller, after the answers
                 ledger.failure = failure
+            ledger.complete = True
 
         send = self._link.channel.stream_stream(
             streams.METHOD,

@@ -28,6 +28,8 @@ class Ledger:
         self._open: deque[MemxdError | None] = deque()  # None = sent; an error = refused before it was sent
         #: What the caller's own iterator raised; told after the answers to what came before.
         self.failure: BaseException | None = None
+        #: Whether the caller's iterator has ended, well or not: only then may the daemon end the stream.
+        self.complete = False
 
     def message(self, item: Item | str) -> pb.StoreManyRequest | None:
         """The message of an item; None when it cannot be sent (its error is noted in its place)."""
@@ -48,14 +50,14 @@ class Ledger:
 
     def rest(self) -> Iterator[StoreAnswer | MemxdError]:
         """Unsendable items after the last response; raises when the stream ended before every answer had come."""
-        while self._open:
-            error = self._open.popleft()
-            if error is None:
-                raise build(
-                    "STREAM_INCOMPLETE",
-                    "the daemon ended the stream before it had answered every item; send the rest again (same items: "
-                    "their request ids keep them from being stored twice)",
-                )
+        while self._open and (error := self._open[0]) is not None:
+            self._open.popleft()
             yield error
+        if self._open or not self.complete:
+            raise build(
+                "STREAM_INCOMPLETE",
+                "the daemon ended the stream before it had answered every item; send the same items again: their "
+                "request ids keep them from being stored twice",
+            )
         if self.failure is not None:
             raise self.failure

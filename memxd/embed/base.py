@@ -30,8 +30,9 @@ Span: TypeAlias = tuple[int, int]
 class ModelInfo:
     """What a model is; stored with its vectors, so that vectors of two models never meet.
 
-    ``cosine_low`` and ``cosine_high`` are the cosines at which relevance is 0 and 1 (a straight line between);
-    ``tau`` is the best cosine below which a question counts as unanswerable by meaning alone. All in -1..1.
+    ``cosine_low`` and ``cosine_high`` bound the band in which the model's cosines tell something
+    (engine/relevance.py); ``tau`` is the best cosine below which a question counts as unanswerable by meaning alone.
+    All in -1..1.
     """
 
     id: str

@@ -78,9 +78,7 @@ class Backfill:
 
     def _pending(self, after: int, limit: int) -> list[Row]:
         with self._store.read() as read:
-            return read.pending_vectors(
-                limit, after_rid=after, private=not self._vectors.embedder.info.remote
-            )
+            return read.pending_vectors(limit, after_rid=after, private=not self._vectors.embedder.info.remote)
 
     def _run(self) -> None:
         while True:

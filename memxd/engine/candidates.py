@@ -19,7 +19,7 @@ from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits, QueryTerms
 from memxd.index.selection import Selection
 from memxd.index.vector import VectorHits
-from memxd.model import Deadline, DegradedCause, Degradation, IndexKind, Mode
+from memxd.model import Deadline, Degradation, DegradedCause, IndexKind, Mode
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
@@ -97,9 +97,7 @@ class Legs:
             return None
         try:
             self._indexes.require(IndexKind.VECTOR)
-            hits = self._indexes.vector.search(
-                vector, selection, plan.candidates, exact=plan.exact, deadline=deadline
-            )
+            hits = self._indexes.vector.search(vector, selection, plan.candidates, exact=plan.exact, deadline=deadline)
         except IndexUnavailableError as error:
             degraded.append(Degradation(DegradedCause.VECTOR_INDEX_UNAVAILABLE, error.message))
             return None
@@ -122,9 +120,7 @@ class Legs:
         also = vector_hits.rids if vector_hits is not None else None
         try:
             self._indexes.require(IndexKind.KEYWORD)
-            return self._indexes.lexical.search(
-                terms, selection, plan.candidates, also=also, deadline=deadline
-            )
+            return self._indexes.lexical.search(terms, selection, plan.candidates, also=also, deadline=deadline)
         except IndexUnavailableError as error:
             degraded.append(Degradation(DegradedCause.KEYWORD_INDEX_UNAVAILABLE, error.message))
             return None
@@ -153,9 +149,7 @@ class Legs:
         if hits is not None and vector is not None:
             lacking = np.flatnonzero(np.isnan(cosines))
             if lacking.size:
-                cosines[lacking], chunks[lacking] = self._indexes.vector.cosines(
-                    vector, rids[lacking]
-                )
+                cosines[lacking], chunks[lacking] = self._indexes.vector.cosines(vector, rids[lacking])
         return Candidates(
             terms, vector_rids, keyword_rids, rids, cosines, keyword, chunks,
             {} if words is None else dict(zip(words.matched_terms, words.document_frequency, strict=True)),

@@ -1,7 +1,8 @@
 """From a memory's text to the vectors that stand for it.
 
-Owns which part of a text may reach the embedder (private spans may not), the cutting into chunks and the stored form of a vector (little-endian float16 of unit length). Raises
-EmbedderUnavailableError when the embedder does not answer; what to do then is the caller's decision.
+Owns which part of a text may reach the embedder (private spans may not), the cutting into chunks and the stored form of
+a vector (little-endian float16 of unit length). Raises EmbedderUnavailableError when the embedder does not answer; what
+to do then is the caller's decision.
 """
 
 from __future__ import annotations
@@ -44,16 +45,10 @@ def chunk_spans(embedder: Embedder, content: str) -> list[tuple[int, int]]:
     return [(a, b) for a, b in embedder.split(text) if not is_blank(text[a:b])]
 
 
-def embed_contents(
-    embedder: Embedder, contents: Sequence[str], deadline: Deadline
-) -> list[tuple[NewChunk, ...]]:
+def embed_contents(embedder: Embedder, contents: Sequence[str], deadline: Deadline) -> list[tuple[NewChunk, ...]]:
     """The chunks of each content, all texts in one pass so that the embedder can use every core."""
     spans = [chunk_spans(embedder, c) for c in contents]
-    texts = [
-        public_text(content)[a:b]
-        for content, cuts in zip(contents, spans, strict=True)
-        for a, b in cuts
-    ]
+    texts = [public_text(content)[a:b] for content, cuts in zip(contents, spans, strict=True) for a, b in cuts]
     if not texts:
         return [() for _ in contents]
     vectors = embedder.embed_passages(texts, deadline)
@@ -61,9 +56,7 @@ def embed_contents(
     return [tuple((a, b, to_bytes(next(rows))) for a, b in cuts) for cuts in spans]
 
 
-def own_vector(
-    vectors: Vectors, field: str, vector: Sequence[float], model_id: str
-) -> NDArray[np.float32]:
+def own_vector(vectors: Vectors, field: str, vector: Sequence[float], model_id: str) -> NDArray[np.float32]:
     """A caller's vector, checked and brought to unit length: float32 [dimension].
 
     Raises InvalidArgumentError for a wrong length, numbers that are not finite, or length zero, and ModelMismatchError

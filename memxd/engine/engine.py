@@ -95,9 +95,7 @@ class Engine:
         storing = Storing(store, vectors)
         records = Records(store, vectors, clock)
         links = Links(store)
-        searching = Searching(
-            store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in
-        )
+        searching = Searching(store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in)
         # The verbs, one by one: each lives with its kind.
         self.store = storing.store
         self.store_many = storing.store_many
@@ -221,4 +219,3 @@ def _both(
         second(changes)
 
     return tell
-

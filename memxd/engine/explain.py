@@ -39,9 +39,7 @@ class Explainer:
         """One explanation for each (candidate position, row), in order."""
         terms: list[tuple[TermMatch, ...]] = [()] * len(rows)
         if found is not None and found.keyword_asked and len(found.terms):
-            terms = self._indexes.lexical.explain(
-                found.terms, [row.rid for _, row in rows], selection
-            )
+            terms = self._indexes.lexical.explain(found.terms, [row.rid for _, row in rows], selection)
         folded = folded_positions(ranked)
         return [
             self._one(plan, found, ranked, position, row, terms[n], folded[position], folded_ids)

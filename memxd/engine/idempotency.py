@@ -51,9 +51,7 @@ class Retry:
         if found.body_hash != self.body:
             raise RequestIdReusedError(
                 "request_id: was used for another request within the last 24 hours; use a new one",
-                violations=(
-                    FieldViolation("request_id", "was used for another request within the last 24 hours"),
-                ),
+                violations=(FieldViolation("request_id", "was used for another request within the last 24 hours"),),
                 metadata={"field": "request_id"},
             )
         if found.answer is None:
@@ -70,7 +68,5 @@ class Retry:
             return cast(A, before)
         answer, rids = work()
         if self.request_id:
-            txn.remember(
-                txn.scope_no(self.scope), self.rpc, self.request_id, self.body, answers.dump(answer), rids
-            )
+            txn.remember(txn.scope_no(self.scope), self.rpc, self.request_id, self.body, answers.dump(answer), rids)
         return answer

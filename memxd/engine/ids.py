@@ -33,13 +33,7 @@ def uuid7_factory() -> IdFactory:
         with lock:
             stamp = last = max(stamp, last + 1)
         milliseconds, fraction = stamp >> 12, stamp & 0xFFF
-        value = (
-            (milliseconds & 0xFFFF_FFFF_FFFF) << 80
-            | 0x7 << 76
-            | fraction << 64
-            | 0b10 << 62
-            | secrets.randbits(62)
-        )
+        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | secrets.randbits(62)
         return str(uuid.UUID(int=value))
 
     return make

@@ -102,9 +102,7 @@ class Indexes:
     ) -> Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
         columns = Columns.open(directory / "columns")
-        vector = VectorIndex.open(
-            directory / "vector", model_id=model_id, dimension=dimension, dot=kernels.dot
-        )
+        vector = VectorIndex.open(directory / "vector", model_id=model_id, dimension=dimension, dot=kernels.dot)
         lexical = LexicalIndex.open(directory / "keyword", kernel=kernels.bm25, k1=k1, b=b)
         self = cls(store, clock, columns, vector, lexical)
         store.on_commit = self.on_commit
@@ -228,7 +226,7 @@ class Indexes:
         Raises the error of the first that failed, after all were tried.
         """
         problem: MemxdError | None = None
-        for kind, index in self._by_kind.items():
+        for index in self._by_kind.values():
             if index.durable_watermark == index.watermark:
                 continue
             try:

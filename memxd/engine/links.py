@@ -75,17 +75,13 @@ class Links:
             raise validate.fail("bidirectional", "a supersedes link has one direction")
         weight = validate.ratio("strength", strength, 0.7)
         extra = validate.metadata("metadata", metadata or {})
-        retry = Retry.of(
-            clean, "CreateLink", request_id, source, target, type, weight, bidirectional, extra
-        )
+        retry = Retry.of(clean, "CreateLink", request_id, source, target, type, weight, bidirectional, extra)
 
         def work(txn: WriteTxn) -> tuple[tuple[Link, int], list[int]]:
             ends = txn.get_many(clean, [source, target])
             for field, id in (("source_id", source), ("target_id", target)):
                 if id not in ends:
-                    raise MemoryNotFoundError(
-                        f"{field}: no memory with this id in this scope", metadata={"id": id}
-                    )
+                    raise MemoryNotFoundError(f"{field}: no memory with this id in this scope", metadata={"id": id})
             link = txn.insert_link(
                 ends[source].rid,
                 ends[target].rid,
@@ -98,9 +94,7 @@ class Links:
 
         return self._store.write(lambda txn: retry.once(txn, lambda: work(txn)), deadline)
 
-    def delete(
-        self, scope: Scope, id: str, request_id: str = "", deadline: Deadline = NO_DEADLINE
-    ) -> int:
+    def delete(self, scope: Scope, id: str, request_id: str = "", deadline: Deadline = NO_DEADLINE) -> int:
         """Remove a link; returns the revision at which it was gone."""
         clean = validate.scope(scope)
         wanted = validate.identifier("id", id)
@@ -171,9 +165,7 @@ class Links:
             )
             rows = {r.rid: r.memory for r in read.fetch(clean, [n.rid for n in reached])}
             revision = read.revision()
-        found = [
-            Traversed(rows[n.rid], n.depth, n.strength, n.link_ids) for n in reached if n.rid in rows
-        ]
+        found = [Traversed(rows[n.rid], n.depth, n.strength, n.link_ids) for n in reached if n.rid in rows]
         found.sort(key=lambda t: (t.depth, -t.path_strength, t.memory.id))
         return Traversal(tuple(found), tuple(links), cut, revision)
 

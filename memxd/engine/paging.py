@@ -44,8 +44,6 @@ def decode(bound_to: str, token: str, kinds: tuple[Any, ...]) -> list[Any] | Non
         raise problem
     if bound != bound_to:
         raise fail("page_token", "belongs to a list with another scope, filter or order")
-    if len(cursor) != len(kinds) or not all(
-        isinstance(c, kind) for c, kind in zip(cursor, kinds, strict=True)
-    ):
+    if len(cursor) != len(kinds) or not all(isinstance(c, kind) for c, kind in zip(cursor, kinds, strict=True)):
         raise problem
     return cursor

@@ -108,9 +108,7 @@ def resolve(
         weights = (alpha, 1.0 - alpha, 0.0, 0.0)
     else:
         wishes = (ranking.semantic, ranking.recency, ranking.frequency, ranking.importance)
-        s, r, f, i = (
-            d if w is None else w for w, d in zip(wishes, base.weights, strict=True)
-        )
+        s, r, f, i = (d if w is None else w for w, d in zip(wishes, base.weights, strict=True))
         weights = (s, r, f, i)
     if not any(weights):
         raise fail("ranking.weights", "at least one weight must be above 0")
@@ -163,9 +161,7 @@ def _check(ranking: Ranking) -> None:
         raise fail("ranking.half_life", "must be within 1 second..100 years")
 
 
-def _base(
-    profile: Profile, mode: Mode, k: int, model_tau: float, defaults: RankingDefaults
-) -> Plan:
+def _base(profile: Profile, mode: Mode, k: int, model_tau: float, defaults: RankingDefaults) -> Plan:
     """The profile as it stands without wishes."""
     if profile is Profile.MEMX:
         return Plan(

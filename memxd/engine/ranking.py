@@ -17,7 +17,7 @@ from memxd.engine.candidates import Candidates
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Fusion, Plan, Reference
 from memxd.engine.relevance import Band, relevance, words_alone
-from memxd.engine.wordmatch import Informativeness
+from memxd.engine.wordmatch import informativeness, word_match
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
 from memxd.model import Dedup
@@ -25,8 +25,6 @@ from memxd.model import Dedup
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 
-#: Candidates beyond the best so many (by semantic factor) get their word match from the keyword score's share alone.
-JUDGED = 48
 #: Share of the word match in the keyword part of the semantic factor; the rest is BM25.
 WORD_SHARE = 0.75
 
@@ -83,9 +81,7 @@ class Ranker:
         place = self._band.place(found.cosines)
         likely = relevance(place, words) if found.vector_asked else words_alone(words)
         semantic = self._semantic(plan, found, rrf, words)
-        return self._finish(
-            plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank
-        )
+        return self._finish(plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank)
 
     def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
         """Order the whole selection by recency, frequency and importance: for plans without relevance."""
@@ -123,21 +119,11 @@ class Ranker:
         return (vector_weight * by_meaning + keyword_weight * by_words) / total
 
     def _word_match(self, found: Candidates, selection: Selection) -> Float64:
-        """Share of the question's informative words in each candidate, 0..1; exact for the likeliest ones."""
-        match = np.zeros(found.rids.shape[0])
+        """Share of the question's informative words in each candidate, 0..1."""
         if not found.keyword_asked or not len(found.terms):
-            return match
-        some = np.flatnonzero(found.keyword > 0.0)
-        if not some.size:
-            return match
-        judged = some[np.argsort(-found.keyword[some], kind="stable")][:JUDGED]
-        matches = self._indexes.lexical.explain(
-            found.terms, found.rids[judged].tolist(), selection
-        )
-        informative = Informativeness.of(found.terms, len(selection), found.document_frequency)
-        for position, terms in zip(judged, matches, strict=True):
-            match[position] = informative.match(terms)
-        return match
+            return np.zeros(found.rids.shape[0])
+        said = informativeness(found.terms, len(selection), found.document_frequency)
+        return word_match(said, self._indexes.lexical.frequencies(found.terms, found.rids))
 
     # -- the four factors and the order --------------------------------------------------------------------------------
 
@@ -172,9 +158,7 @@ class Ranker:
             float(likely.max(initial=0.0)),
         )  # fmt: skip
 
-    def _fold(
-        self, plan: Plan, columns: ColumnArrays, order: Int32, rids: Int32
-    ) -> tuple[Int32, Int32]:
+    def _fold(self, plan: Plan, columns: ColumnArrays, order: Int32, rids: Int32) -> tuple[Int32, Int32]:
         if plan.dedup is Dedup.OFF:
             return order, np.full(rids.shape[0], -1, np.int32)
         return self._rank.dedup(
@@ -195,4 +179,3 @@ def _reference(columns: ColumnArrays, reference: Reference) -> NDArray[np.int64]
     if reference is Reference.USED_OR_CREATED:
         return columns.retrieved_or_created
     return columns.reference
-

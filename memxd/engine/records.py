@@ -122,9 +122,7 @@ class Records:
         with self._store.read(deadline) as read:
             return read.count(clean, view), read.revision()
 
-    def view(
-        self, filter: Filter, as_of: Micros | None, include_superseded: bool, every_state: bool = False
-    ) -> View:
+    def view(self, filter: Filter, as_of: Micros | None, include_superseded: bool, every_state: bool = False) -> View:
         """A validated filter, seen now."""
         clean = validate.filter_(filter)
         validate.instant("as_of", as_of)
@@ -159,15 +157,11 @@ class Records:
         chunks = self._chunks(row.memory, new, deadline)
 
         def commit(txn: WriteTxn) -> StoreAnswer:
-            return retry.once(
-                txn, lambda: self._update_in(txn, clean, wanted, new, expected_revision, chunks)
-            )
+            return retry.once(txn, lambda: self._update_in(txn, clean, wanted, new, expected_revision, chunks))
 
         return self._store.write(commit, deadline)
 
-    def _chunks(
-        self, memory: Memory, patch: Patch, deadline: Deadline
-    ) -> tuple[NewChunk, ...] | None:
+    def _chunks(self, memory: Memory, patch: Patch, deadline: Deadline) -> tuple[NewChunk, ...] | None:
         """Vectors of the new content; None when it does not change or they must wait."""
         if "content" not in patch.mask or patch.content == memory.content:
             return None
@@ -204,8 +198,7 @@ class Records:
     def _check_revision(row: Row, expected: int | None) -> None:
         if expected is not None and expected != row.memory.revision:
             raise RevisionMismatchError(
-                f"the memory is at revision {row.memory.revision}, not {expected}; "
-                "get it again and repeat the change",
+                f"the memory is at revision {row.memory.revision}, not {expected}; get it again and repeat the change",
                 metadata={"revision": str(row.memory.revision)},
             )
 
@@ -228,9 +221,7 @@ class Records:
 
     # -- erasing ---------------------------------------------------------------------------------------------------
 
-    def delete(
-        self, scope: Scope, id: str, request_id: str = "", deadline: Deadline = NO_DEADLINE
-    ) -> int:
+    def delete(self, scope: Scope, id: str, request_id: str = "", deadline: Deadline = NO_DEADLINE) -> int:
         """Erase one memory; returns the revision at which it was gone."""
         clean = validate.scope(scope)
         wanted = validate.identifier("id", id)

@@ -32,8 +32,8 @@ from memxd.model import (
     NO_DEADLINE,
     Clock,
     Deadline,
-    DegradedCause,
     Degradation,
+    DegradedCause,
     Direction,
     Hit,
     Limits,
@@ -113,9 +113,7 @@ class Searching:
             ranked = self._ranker.rank_scope(state.plan, selection, state.asked_at)
             found = None
         else:
-            found = self._legs.gather(
-                state.plan, state.query.query, vector, selection, deadline, state.watch.lap
-            )
+            found = self._legs.gather(state.plan, state.query.query, vector, selection, deadline, state.watch.lap)
             state.degraded.extend(found.degraded)
             ranked = self._ranker.rank(state.plan, found, selection, state.asked_at)
         state.watch.lap("rank")
@@ -209,15 +207,11 @@ class Searching:
                 )
             restrict = None
             if wanted.ids or wanted.metadata:
-                rids = read.rids_matching(
-                    state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None
-                )
+                rids = read.rids_matching(state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None)
                 restrict = np.array(rids, np.int32)
         return self._indexes.columns.select(scope_no, state.view, restrict), revision
 
-    def _reject(
-        self, state: _Search, found: Candidates | None, ranked: Ranked
-    ) -> RejectReason | None:
+    def _reject(self, state: _Search, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
         if found is None:
             return None
         cosines = found.cosines[~np.isnan(found.cosines)]
@@ -280,27 +274,18 @@ class Searching:
             plan=str(state.plan) if state.query.explain else "",
         )
 
-    def _fetch(
-        self, read: ReadTxn, state: _Search, ranked: Ranked, likely: NDArray[np.int32]
-    ) -> list[tuple[int, Row]]:
+    def _fetch(self, read: ReadTxn, state: _Search, ranked: Ranked, likely: NDArray[np.int32]) -> list[tuple[int, Row]]:
         """The best k as (candidate position, row). A row that is gone meanwhile is replaced by the next best."""
         rows: list[tuple[int, Row]] = []
         at = 0
         while len(rows) < state.plan.k and at < len(likely):
             wanted = likely[at : at + state.plan.k - len(rows)]
             at += len(wanted)
-            by_rid = {
-                row.rid: row
-                for row in read.fetch(state.query.scope, ranked.rids[wanted].tolist())
-            }
-            rows.extend(
-                (int(p), by_rid[int(ranked.rids[p])]) for p in wanted if int(ranked.rids[p]) in by_rid
-            )
+            by_rid = {row.rid: row for row in read.fetch(state.query.scope, ranked.rids[wanted].tolist())}
+            rows.extend((int(p), by_rid[int(ranked.rids[p])]) for p in wanted if int(ranked.rids[p]) in by_rid)
         return rows
 
-    def _folded_ids(
-        self, read: ReadTxn, state: _Search, ranked: Ranked, rows: list[tuple[int, Row]]
-    ) -> dict[int, str]:
+    def _folded_ids(self, read: ReadTxn, state: _Search, ranked: Ranked, rows: list[tuple[int, Row]]) -> dict[int, str]:
         """Ids by rid of what was folded into the hits, as far as explanations will name them."""
         if not state.query.explain or not ranked.folded_count:
             return {}
@@ -341,9 +326,7 @@ class Searching:
         depth = state.query.expand_links
         if not depth or not rows:
             return []
-        reached, _, _ = walk(
-            read, [r.rid for r in rows], depth, state.plan.k, (), Direction.BOTH, 0.0, deadline
-        )
+        reached, _, _ = walk(read, [r.rid for r in rows], depth, state.plan.k, (), Direction.BOTH, 0.0, deadline)
         seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=validate.NO_FILTER))
         visible = seen.contains(np.array([n.rid for n in reached], np.int32)).tolist()
         shown = [n for n, ok in zip(reached, visible, strict=True) if ok]
@@ -353,9 +336,8 @@ class Searching:
 
 
 def expanded_hits(expanded: list[tuple[Memory, str, float]], after: int) -> list[Hit]:
-    """Hits for memories reached by links, ranked behind the ``after`` ranked ones; they have no relevance of their own."""
+    """Hits for what links reached, behind the ``after`` ranked ones; they have no relevance of their own."""
     return [
         Hit(memory, after + n + 1, 0.0, 0.0, expanded=True, expanded_from=origin)
         for n, (memory, origin, _) in enumerate(expanded)
     ]
-

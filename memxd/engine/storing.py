@@ -35,7 +35,7 @@ class _Ready:
     scope: Scope
     new: NewMemory
     retry: Retry
-    embedding: Embedding = Embedding((), pending=True)
+    embedding: Embedding
     skipped: bool = False
 
     @property
@@ -66,9 +66,7 @@ class Storing:
             raise answer
         return answer
 
-    def store_many(
-        self, items: Iterable[Item], deadline: Deadline = NO_DEADLINE
-    ) -> Iterator[StoreAnswer | MemxdError]:
+    def store_many(self, items: Iterable[Item], deadline: Deadline = NO_DEADLINE) -> Iterator[StoreAnswer | MemxdError]:
         """Store a stream; one answer or refusal for each item, in order, as soon as it is durable.
 
         Whatever has arrived meanwhile, up to 64 items, is embedded and committed together.
@@ -103,11 +101,9 @@ class Storing:
             return _Ready(clean_scope, clean, retry, Embedding((chunk,)))
         if new.model_id:
             raise validate.fail("memory.model_id", "names the model of memory.vector, which is absent")
-        return _Ready(clean_scope, clean, retry)
+        return _Ready(clean_scope, clean, retry, Embedding((), pending=True))
 
-    def _store_ready(
-        self, items: list[_Ready], deadline: Deadline
-    ) -> list[StoreAnswer | MemxdError]:
+    def _store_ready(self, items: list[_Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
         """Embed what needs it, then one transaction for each item, all in one commit."""
         with self._store.read(deadline) as read:
             marked = [replace(i, skipped=self._is_known(read, i)) for i in items]
@@ -119,9 +115,7 @@ class Storing:
                 answers[n] = answer
         return answers
 
-    def _commit_all(
-        self, items: list[_Ready], deadline: Deadline
-    ) -> list[StoreAnswer | MemxdError]:
+    def _commit_all(self, items: list[_Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
         return self._store.write_all([_committer(item) for item in items], deadline)
 
     def _is_known(self, read: ReadTxn, item: _Ready) -> bool:
@@ -138,17 +132,13 @@ class Storing:
         lacking = [
             n
             for n, item in enumerate(items)
-            if item.embedding.pending
-            and not item.skipped
-            and self._vectors.may_embed(item.new.private)
+            if item.embedding.pending and not item.skipped and self._vectors.may_embed(item.new.private)
         ]
         result = list(items)
         if not lacking:
             return result
         try:
-            made = embed_contents(
-                self._vectors.embedder, [items[n].new.content for n in lacking], deadline
-            )
+            made = embed_contents(self._vectors.embedder, [items[n].new.content for n in lacking], deadline)
         except EmbedderUnavailableError as error:
             log.warning("storing %d memories without vectors: %s", len(lacking), error.message)
             return result

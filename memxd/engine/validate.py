@@ -60,9 +60,7 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
 
 def scope(value: Scope) -> Scope:
     """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
-    return Scope(
-        _scope_part("scope.agent_id", value.agent_id), _scope_part("scope.user_id", value.user_id)
-    )
+    return Scope(_scope_part("scope.agent_id", value.agent_id), _scope_part("scope.user_id", value.user_id))
 
 
 def _scope_part(field: str, text: str) -> str:
@@ -254,9 +252,7 @@ def new_memory(value: NewMemory) -> NewMemory:
     validity("memory", value.event_at, value.valid_until)
     if len(value.supersedes) > Limits.SUPERSEDES:
         raise fail("memory.supersedes", f"at most {Limits.SUPERSEDES} ids")
-    replaced = [
-        identifier(f"memory.supersedes[{n}]", i) for n, i in enumerate(value.supersedes)
-    ]
+    replaced = [identifier(f"memory.supersedes[{n}]", i) for n, i in enumerate(value.supersedes)]
     return replace(
         value,
         content=content("memory.content", value.content),

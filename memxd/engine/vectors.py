@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass
 
 from memxd.embed import Embedder
-from memxd.model import DegradedCause, Degradation
+from memxd.model import Degradation, DegradedCause
 from memxd.store import Store, WriteTxn
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 """AdminService: how the daemon is, writing everything out, building an index anew.
 
-Adds the process's own facts to the engine's status; everything else is the engine's. gRPC calls it.
+Owns the process's own facts in Status (uptime); everything else is the engine's, and refusals are mapped by the
+interceptor. Converts, calls the engine's verb of the same name, converts back. gRPC calls it.
 """
 
 from __future__ import annotations

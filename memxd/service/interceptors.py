@@ -31,6 +31,16 @@ _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
 #: Calls longer than this are logged at info even when they succeed.
 _SLOW_SECONDS = 1.0
+#: Refusals that say nothing about the daemon; a careless client must not fill the log with them.
+_CALLERS_FAULT = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.CANCELLED,
+    }
+)
 #: Keys the scope hashes of this process: lines can be compared with each other, not with guesses.
 _SALT = secrets.token_bytes(16)
 #: gRPC gives calls without a deadline one in the far future.
@@ -58,6 +68,8 @@ class GateInterceptor(grpc.ServerInterceptor):
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
+        self._refused = 0
+        self._quiet_until = 0.0
 
     def intercept_service(
         self,
@@ -76,9 +88,19 @@ class GateInterceptor(grpc.ServerInterceptor):
         try:
             self._gate.check(pool)
         except MemxdError as error:
-            log.info("refused", extra={"fields": {"rpc": name, "code": status.code_of(error).name}})
+            self._note_refusal(name, error)
             return self._refusal(error)
         return _wrapped(handler, name, pool)
+
+    def _note_refusal(self, name: str, error: MemxdError) -> None:
+        """At most one warning a second, however many calls are refused. Only the polling thread comes here."""
+        self._refused += 1
+        now = time.monotonic()
+        if now < self._quiet_until:
+            return
+        fields = {"rpc": name, "reason": error.reason, "calls": self._refused}
+        log.warning("calls refused", extra={"fields": fields})
+        self._refused, self._quiet_until = 0, now + 1.0
 
     def _guest(self, handler: grpc.RpcMethodHandler[Any, Any], method: str) -> grpc.RpcMethodHandler[Any, Any]:
         if method.startswith(_HEALTH):
@@ -179,7 +201,8 @@ class Call:
 
     def _log(self, *, cancelled: bool) -> None:
         seconds = time.monotonic() - self._began
-        level = logging.INFO if self.error is not None or seconds > _SLOW_SECONDS else logging.DEBUG
+        ours = self.error is not None and status.code_of(self.error) not in _CALLERS_FAULT
+        level = logging.INFO if ours or seconds > _SLOW_SECONDS else logging.DEBUG
         if not log.isEnabledFor(level):
             return
         code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"

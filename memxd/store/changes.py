@@ -62,8 +62,7 @@ class ChangeReads(ReadBase):
     def all_rows(self) -> Iterator[Change]:
         """Every row, by rid ascending, whole, at this snapshot's ``revision()``: what an index is rebuilt from.
 
-        An empty store with a revision above 0 yields one Change of rid 0 that is gone, so that the index learns the
-        revision.
+        An empty store yields nothing: tell the index the revision besides.
         """
         revision = self.revision()
         last = 0
@@ -75,8 +74,6 @@ class ChangeReads(ReadBase):
                 break
             last = found[-1][0]
             yield from self._changes([_Touched(revision, rid, TEXT | CHUNKS, None) for (rid,) in found])
-        if last == 0 and revision > 0:
-            yield Change(revision, 0, None)
 
     def _changes(self, batch: list[_Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])

@@ -8,7 +8,11 @@ import re
 import house
 
 MODULE_LINES = 300
+#: A kernel keeps its loops and the functions that call them in one file.
+KERNEL_LINES = 600
 FUNCTION_LINES = 40
+#: Shorter modules and functions may speak for themselves.
+SMALL_MODULE, SMALL_FUNCTION = 60, 8
 #: Modules that are one long list by nature.
 LONG = {"memxd/model.py": "the nouns every layer shares: dataclasses and enums without logic"}
 
@@ -27,14 +31,16 @@ def test_module_docstrings_have_three_to_twelve_lines() -> None:
     wrong = {
         name: len(doc.splitlines())
         for name, doc in described()
-        if not name.endswith("__init__.py") and not 3 <= len([line for line in doc.splitlines() if line.strip()]) <= 12
+        if len(house.text(name).splitlines()) > SMALL_MODULE and not name.endswith("__init__.py")
+        if not 3 <= len(doc.splitlines()) <= 12
     }
     assert not wrong
 
 
-def test_modules_have_at_most_three_hundred_lines() -> None:
-    sources = [*house.modules(), *(name for name in house.tracked() if name.endswith(".pyx"))]
-    long = {name: lines for name in sources if (lines := len(house.text(name).splitlines())) > MODULE_LINES}
+def test_modules_stay_small() -> None:
+    kernels = [name for name in house.tracked() if name.endswith(".pyx")]
+    limits = dict.fromkeys(house.modules(), MODULE_LINES) | dict.fromkeys(kernels, KERNEL_LINES)
+    long = {name: n for name, limit in limits.items() if (n := len(house.text(name).splitlines())) > limit}
     assert set(long) <= set(LONG), long
 
 
@@ -57,6 +63,7 @@ def test_public_functions_and_classes_have_docstrings() -> None:
         for node in house.tree(name).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if not node.name.startswith("_") and not ast.get_docstring(node)
+        if isinstance(node, ast.ClassDef) or (node.end_lineno or 0) - node.lineno >= SMALL_FUNCTION
     ]
     assert not silent
 

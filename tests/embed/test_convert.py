@@ -48,6 +48,7 @@ def _convert_in_process(data_dir: Path, weights: Path, answers: multiprocessing.
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_ten_processes_convert_once(weights: Path, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.Queue[tuple[str, int]] = context.Queue()

@@ -34,10 +34,8 @@ def clock() -> MovableClock:
 OpenEngine = Callable[[], Engine]
 
 
-@pytest.fixture
-def open_engine(tmp_path: Path, clock: MovableClock) -> Iterator[OpenEngine]:
-    """Opens an engine on the same directory each time; whatever is still open at the end is closed."""
-    embedder = open_embedder(EmbedSettings(backend="hashing"), tmp_path / "models")
+def _opener(tmp_path: Path, clock: MovableClock, settings: EmbedSettings, models: Path) -> Iterator[OpenEngine]:
+    embedder = open_embedder(settings, models)
     engines: list[Engine] = []
 
     def open_() -> Engine:
@@ -51,6 +49,21 @@ def open_engine(tmp_path: Path, clock: MovableClock) -> Iterator[OpenEngine]:
     for engine in engines:
         engine.close()
     embedder.close()
+
+
+@pytest.fixture
+def open_engine(tmp_path: Path, clock: MovableClock) -> Iterator[OpenEngine]:
+    """Opens an engine on the same directory each time; whatever is still open at the end is closed."""
+    yield from _opener(tmp_path, clock, EmbedSettings(backend="hashing"), tmp_path / "models")
+
+
+@pytest.fixture
+def open_real_engine(
+    tmp_path: Path, clock: MovableClock, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OpenEngine]:
+    """The same with the model that ships; converted once for all tests of this process."""
+    models = tmp_path_factory.getbasetemp() / "real-models"
+    yield from _opener(tmp_path, clock, EmbedSettings(), models)
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from memxd.engine.content import is_blank, public_text, trim
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\u200b", "\ufeff\u2060", "\n\t\r", "\u3000", "\u3164", "\u0301", "\x00\x1f", "\u2800"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\u200b", "\ufeff\u2060", "\n\t\r", "\u3000", "\u3164", "\u0301", "\x00\x1f", "\u2800"]
+)
 def test_invisible_text_is_blank(text: str) -> None:
     assert is_blank(text)
 
@@ -45,3 +47,11 @@ def test_an_unclosed_private_span_hides_the_rest() -> None:
 def test_text_without_spans_is_the_same_object() -> None:
     content = "a < b and nothing to hide"
     assert public_text(content) == content
+
+
+def test_nested_private_spans_hide_everything_inside_the_outer_one() -> None:
+    assert public_text("a <private>b<private>c</private>SECRET</private> d").split() == ["a", "d"]
+
+
+def test_a_closing_tag_alone_hides_nothing() -> None:
+    assert public_text("a </private> b") == "a </private> b"

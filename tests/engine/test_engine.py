@@ -135,7 +135,7 @@ def test_superseding_hides_the_old_and_as_of_shows_it(engine: Engine, clock) -> 
     new = engine.store(
         A, NewMemory("Lives by the river, Quay Road 9", event_at=clock() - 30 * DAY, supersedes=(old.id,))
     ).memory
-    assert _found(engine, "where does she live", mode=Mode.VECTOR) == [new.content]
+    assert _found(engine, "lives road", mode=Mode.KEYWORD) == [new.content]
     assert engine.get(A, old.id)[0].superseded_by == new.id
     assert engine.get(A, old.id)[0].valid_until == new.event_at
     then = clock() - 100 * DAY
@@ -183,7 +183,8 @@ def test_an_empty_scope_says_so(engine: Engine) -> None:
     assert (answer.hits, answer.rejected, answer.reject_reason) == ((), True, RejectReason.EMPTY)
 
 
-def test_one_common_word_does_not_make_an_answer(engine: Engine) -> None:
+def test_one_common_word_does_not_make_an_answer(open_real_engine: Callable[[], Engine]) -> None:
+    engine = open_real_engine()
     for text in ("The dog sleeps in the garden", "The rent is paid on the first", "The printer needs toner"):
         engine.store(A, NewMemory(text))
     answer = engine.search(SearchQuery(A, "what is the capital of Mongolia"))
@@ -214,7 +215,10 @@ def test_links_walk_and_expand(engine: Engine) -> None:
     engine.create_link(A, ids[0], ids[1], LinkType.RELATED, 0.9)
     engine.create_link(A, ids[1], ids[2], LinkType.CAUSED_BY, 0.5)
     walk = engine.traverse(A, ids[0], max_depth=2)
-    assert [(t.memory.id, t.depth, round(t.path_strength, 2)) for t in walk.memories] == [(ids[1], 1, 0.9), (ids[2], 2, 0.45)]
+    assert [(t.memory.id, t.depth, round(t.path_strength, 2)) for t in walk.memories] == [
+        (ids[1], 1, 0.9),
+        (ids[2], 2, 0.45),
+    ]
     hits = engine.search(SearchQuery(A, "Alpha", mode=Mode.KEYWORD, expand_links=1)).hits
     assert [(h.memory.id, h.expanded, h.expanded_from) for h in hits] == [(ids[0], False, ""), (ids[1], True, ids[0])]
 
@@ -236,7 +240,7 @@ def test_memex_ranks_by_cosine_and_age(engine: Engine, clock) -> None:  # type: 
     engine.store(A, NewMemory("coffee in the evening"))
     wish = Ranking(profile=Profile.MEMEX, alpha=0.0)
     answer = engine.search(SearchQuery(A, "coffee in the morning", ranking=wish, explain=True))
-    assert [h.memory.content for h in answer.hits][0] == "coffee in the evening"
+    assert answer.hits[0].memory.content == "coffee in the evening"
     assert answer.hits[0].score == pytest.approx(1.0)
 
 
@@ -289,7 +293,9 @@ def test_everything_is_there_after_a_restart(open_engine: Callable[[], Engine]) 
 
 
 def test_the_same_search_gives_the_same_answer(engine: Engine) -> None:
-    list(engine.store_many((A, NewMemory(f"note {n % 9} on topic {n % 5}", allow_duplicate=True), "") for n in range(60)))
+    list(
+        engine.store_many((A, NewMemory(f"note {n % 9} on topic {n % 5}", allow_duplicate=True), "") for n in range(60))
+    )
     ask = SearchQuery(A, "note on topic 3", k=20, record_retrieval=False)
     assert engine.search(ask) == engine.search(ask)
 

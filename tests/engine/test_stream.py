@@ -39,8 +39,7 @@ def test_an_error_of_the_stream_comes_after_what_was_before_it() -> None:
 
     seen: list[int] = []
     with pytest.raises(ConnectionError):
-        for group in groups(broken(), 8):
-            seen.extend(group)
+        seen.extend(n for group in groups(broken(), 8) for n in group)
     assert seen == [1, 2]
 
 

@@ -25,6 +25,7 @@ def _build(out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.model
+@pytest.mark.slow
 def test_the_installed_wheel_is_used_without_a_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_installed(SOURCE_DISTRIBUTION, SOURCE_FILE) is None:
         pytest.skip(f"{SOURCE_DISTRIBUTION} is not installed")

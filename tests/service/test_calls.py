@@ -85,6 +85,18 @@ def test_log_lines_name_no_scope_in_clear(running: Any, caplog: pytest.LogCaptur
     assert "very-private-agent" not in str(lines)
 
 
+def test_careless_clients_do_not_fill_the_log(running: Any, starting: Any, caplog: pytest.LogCaptureFixture) -> None:
+    running.engine.errors["x"] = MemoryNotFoundError("no memory of this id")
+    with caplog.at_level(logging.INFO, "memxd"):
+        for _ in range(20):
+            refusal(lambda: running.memory.Get(pb.GetRequest(id="x")))
+        running.gate.drain()
+        for _ in range(20):
+            refusal(lambda: running.memory.Get(pb.GetRequest(id="x")))
+    assert 1 <= len(caplog.records) <= 5
+    assert {record.getMessage() for record in caplog.records} == {"calls refused"}
+
+
 def test_one_call_too_many_is_refused_at_once_with_a_time_to_retry(running: Any) -> None:
     held = [running.memory.Get.future(pb.GetRequest(id="hold")) for _ in range(3)]
     for _ in range(2):  # two run, one waits

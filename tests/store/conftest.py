@@ -11,6 +11,7 @@ import pytest
 from memxd.model import Change, MemoryType, Micros, Scope
 from memxd.store import Row, Store
 
+DEFAULT = Scope()
 START: Micros = 1_700_000_000_000_000
 
 
@@ -60,7 +61,7 @@ class Bench:
         self.store.close()
         return self.opened()
 
-    def put(self, content: str = "a memory", scope: Scope = Scope(), **fields: Any) -> Row:
+    def put(self, content: str = "a memory", scope: Scope = DEFAULT, **fields: Any) -> Row:
         self.clock.tick()
         values = {"type": MemoryType.SEMANTIC, "chunks": ((0, len(content), b"\0\x3c" * 4),), **fields}
         return self.store.write(lambda txn: txn.insert(scope, content=content, **values))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memxd.errors import MemxdError
 from memxd.model import Change, Chunk, Scope, State
 from memxd.store import Store
 
@@ -79,20 +81,18 @@ def operate(bench: Any, rows: list[Any], operation: str, first: int, second: int
         else:
             txn.update(row.rid, {"state": State.ARCHIVED})
 
-    try:
+    with contextlib.suppress(MemxdError):  # which operations are refused is not the point here
         bench.store.write(run)
-    except Exception as refused:  # the model needs no opinion on which operations are refused
-        assert type(refused).__module__ == "memxd.errors"
     if operation == "delete":
         rows.remove(row)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=OPERATIONS, left=st.integers(0, 25))
 def test_replaying_or_rebuilding_gives_what_listening_gave(bench: Any, operations: list[Any], left: int) -> None:
     live, stale = Mirror(), Mirror()
-    bench.changes.clear()
     with bench.store.read() as txn:
+        live.watermark = txn.revision()
         for change in txn.all_rows():
             live.apply(change)
     stale = live.copy()
@@ -107,6 +107,7 @@ def test_replaying_or_rebuilding_gives_what_listening_gave(bench: Any, operation
         if number == left:
             stale = live.copy()
     rebuilt = Mirror()
+    rebuilt.watermark = live.watermark
     with bench.store.read() as txn:
         assert txn.can_replay(stale.watermark)
         replayed = list(txn.changes_since(stale.watermark))
@@ -154,14 +155,14 @@ def test_pruning_keeps_what_is_young_or_not_yet_everywhere(bench: Any) -> None:
     assert bench.put("next").memory.revision == 7
 
 
-def test_an_emptied_store_tells_a_rebuilt_index_its_revision(bench: Any) -> None:
+def test_an_empty_store_has_a_revision_but_no_rows(bench: Any) -> None:
     with bench.store.read() as txn:
-        assert list(txn.all_rows()) == []
         assert txn.can_replay(0)
     row = bench.put("one")
     bench.store.write(lambda txn: txn.delete([row.rid]))
     with bench.store.read() as txn:
-        assert list(txn.all_rows()) == [Change(2, 0, None)]
+        assert list(txn.all_rows()) == []
+        assert txn.revision() == 2
 
 
 def test_more_rows_than_a_batch_are_streamed_in_order(bench: Any) -> None:

@@ -50,7 +50,9 @@ def test_a_link_reads_back_equal_within_its_scope(bench: Any) -> None:
         (True, False, False, True),
     ],
 )
-def test_the_same_link_again_is_refused_with_its_id(bench: Any, first: bool, second: bool, reverse: bool, same: bool) -> None:
+def test_the_same_link_again_is_refused_with_its_id(
+    bench: Any, first: bool, second: bool, reverse: bool, same: bool
+) -> None:
     a, b = bench.put("a"), bench.put("b")
     made = link(bench, a, b, bidirectional=first)
     again = (b, a) if reverse else (a, b)

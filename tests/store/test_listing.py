@@ -16,9 +16,13 @@ TAGS = ("a", "b", "c")
 NOW = 100
 TIMES = st.integers(90, 110)
 MAYBE_TIMES = st.none() | TIMES
-SCALARS: st.SearchStrategy[Any] = st.sampled_from([None, True, False, 0, 1, 1.0, -0.0, 1.5, "1", "true", "", 1e300, 2**53])
+SCALARS: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, False, 0, 1, 1.0, -0.0, 1.5, "1", "true", "", 1e300, 2**53]
+)
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("kl"), inner, max_size=2), max_leaves=3
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("kl"), inner, max_size=2),
+    max_leaves=3,
 )
 METADATA = st.dictionaries(st.sampled_from(["k", "l", "k.l", 'q"\\', "", "$.k"]), VALUES, max_size=2)
 
@@ -31,7 +35,7 @@ def json_equal(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(json_equal(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(json_equal(a, b) for a, b in zip(left, right, strict=True))
-    return type(left) is type(right) and left == right or (
+    return (type(left) is type(right) and left == right) or (
         isinstance(left, int | float) and isinstance(right, int | float) and left == right
     )
 
@@ -121,7 +125,7 @@ def views(draw: st.DrawFn, ids: list[str], metadatas: list[Any]) -> View:
     return View(wanted, NOW, draw(st.none() | TIMES), draw(st.booleans()), draw(st.booleans()))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), rows=st.lists(ROWS, max_size=8))
 def test_lists_counts_and_selections_equal_a_plain_model(bench: Any, data: st.DataObject, rows: list[Any]) -> None:
     scope = Scope("model", str(bench.clock.tick()))

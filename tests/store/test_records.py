@@ -239,7 +239,12 @@ def test_thousands_are_erased_in_one_transaction(bench: Any) -> None:
     def fill(txn: Any) -> list[int]:
         return [
             txn.insert(
-                Scope(), content=f"text {n}", type=MemoryType.SEMANTIC, tags=("t",), metadata={"n": n}, chunks=((0, 1, VECTOR),)
+                Scope(),
+                content=f"text {n}",
+                type=MemoryType.SEMANTIC,
+                tags=("t",),
+                metadata={"n": n},
+                chunks=((0, 1, VECTOR),),
             ).rid
             for n in range(5_000)
         ]

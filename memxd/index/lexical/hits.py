@@ -56,8 +56,9 @@ class LexicalHits:
 
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
     ``scores``: float64[n], > 0. ``also_scores``: float64[len(also)], 0.0 where no term matches or the row is not
-    selected. ``matched_terms``: query terms that occur in at least one selected row, in query order, and ``idf`` of
-    those; ``document_frequency`` = selected rows each of those occurs in; ``rows`` = selected rows the index holds (N of the idf), ``average_length`` their mean length in positions.
+    selected. ``matched_terms``: query terms that occur in at least one selected row, in query order; ``idf`` and
+    ``document_frequency`` (selected rows with the term) of those. ``rows`` = selected rows the index holds (N of the
+    idf), ``average_length`` their mean length in positions.
     """
 
     rids: Int32

@@ -162,6 +162,17 @@ class LexicalIndex:
             raise self._damaged(error) from error
         return searching.explain(self._bm25, snapshot, postings, terms, selection, rids)
 
+    def frequencies(self, terms: QueryTerms, rids: Int32) -> Int32:
+        """How often each term stands in each row: int32[len(terms), n] for rids int32[n] in any order; 0 for unknown
+        rows. Raises IndexUnavailableError when closed or damaged."""
+        self._check()
+        try:
+            snapshot, tails = self._state.freeze(terms.terms)
+            postings = searching.gather(snapshot, terms.terms, tails)
+        except DamagedError as error:
+            raise self._damaged(error) from error
+        return searching.frequencies(snapshot, postings, rids)
+
     def _check(self) -> None:
         if self._closed or self._damage:
             raise IndexUnavailableError(f"the keyword index is {'closed' if self._closed else 'damaged'}")
@@ -200,8 +211,8 @@ class LexicalIndex:
 
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
-        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves. Raises IndexUnavailableError when the new one cannot be written; the old one
-        stays then.
+        total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves.
+        Raises IndexUnavailableError when the new one cannot be written; the old one stays then.
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")

@@ -39,7 +39,7 @@ _CACHED_TERMS = 50_000
 
 
 class LoadedSegment:
-    """One segment (a ``codec.FlatSegment``). ``rids`` ascend strictly, ``alive`` is the commit's; both by document."""
+    """One segment (a ``codec.FlatSegment``): ``rids`` ascend strictly, ``alive`` is as of the commit, by document."""
 
     def __init__(self, folder: Path, segment: Any) -> None:
         self.segment_id: str = segment.segment_id()

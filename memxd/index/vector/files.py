@@ -44,7 +44,8 @@ def remove(directory: Path, generation: int) -> None:
 
 
 def remove_others(directory: Path, generation: int) -> None:
-    """Remove the files of every other generation."""
+    """Remove the files of every other generation, and a manifest that was never finished."""
+    (directory / f"{MANIFEST}.new").unlink(missing_ok=True)
     for number, path in _numbered(directory):
         if number != generation:
             path.unlink(missing_ok=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from usearch.index import Index
 
 from memxd.index.durable import block_sums
 from memxd.index.vector.manifest import GraphFile, ManifestError
 from memxd.index.vector.tuning import VectorTuning
 from memxd.model import Deadline
+from memxd.native import Index
 
 __all__ = ["Graph"]
 

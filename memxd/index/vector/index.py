@@ -25,6 +25,7 @@ from memxd.index.vector.generation import Generation, Successor
 from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.manifest import FORMAT, ManifestError, read_manifest
 from memxd.index.vector.probe import Snapshot, search
+from memxd.index.vector.rows import DimensionError
 from memxd.index.vector.tuning import VectorTuning
 from memxd.index.vector.upkeep import GraphBuildError, Upkeep
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus
@@ -55,7 +56,6 @@ class VectorIndex:
         self._catch_up: list[Change] | None = None
         self._interrupt = threading.Event()  # the renewal shall give way
         self._closed = False
-        self._current: Generation
         self._load()
         self._upkeep = Upkeep(tuning, self._renewal_due, self._renew, self._renewal_failed)
         self._upkeep.changed(bool(self._renewal_due()))
@@ -88,10 +88,7 @@ class VectorIndex:
                 self._message = f"the vector index is not usable and will be rebuilt: {text}"
         if self._message:
             _log.warning("%s", self._message)
-        if loaded is not None:
-            self._current = loaded
-        else:
-            self._current = Generation.begin(self._directory, free_number(self._directory), self._dimension)
+        self._current = loaded or Generation.begin(self._directory, free_number(self._directory), self._dimension)
 
     @property
     def watermark(self) -> int:
@@ -110,7 +107,7 @@ class VectorIndex:
 
     @property
     def available(self) -> bool:
-        """True when ``search`` answers; else it raises IndexUnavailableError."""
+        """True when ``search`` answers; else it raises IndexUnavailableError, metadata ``cause`` says why."""
         return self._state is IndexState.READY and not self._closed
 
     def apply(self, change: Change) -> None:
@@ -126,7 +123,7 @@ class VectorIndex:
                 return
             try:
                 self._current.put(change)
-            except (OSError, ValueError) as error:
+            except (OSError, DimensionError) as error:
                 cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
                 self._state, self._message = IndexState.FAILED, f"revision {change.revision} was not taken: {cause}"
                 _log.error("the vector index failed: %s", self._message)
@@ -209,9 +206,10 @@ class VectorIndex:
         revision: int = 0,
     ) -> None:
         """Build anew from the store's rows beside the present files, then swap. What ``apply`` brings meanwhile is in
-        the result. ``total``: expected rows, for ``progress(done, total)``. ``revision``: the snapshot's revision; the
+        the result. ``changes``: each live row once. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's revision; the
         watermark becomes at least this. One at a time; the graph follows in the background. Raises StorageFullError,
-        StorageReadOnlyError, StorageFailedError."""
+        StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError)."""
         self._interrupt.set()
         with self._making:
             self._interrupt.clear()
@@ -222,7 +220,7 @@ class VectorIndex:
                 fresh = Generation.begin(self._directory, number, self._dimension)
                 try:
                     revision = max(revision, fresh.fill(self._open_still(changes), total, progress))
-                    self._swap(lambda: self._caught_up(fresh), revision)
+                    self._swap(lambda: fresh.catch_up(self._catch_up or []), revision)
                 finally:
                     if self._current is not fresh:
                         fresh.delete_files()
@@ -231,12 +229,6 @@ class VectorIndex:
             finally:
                 self._catch_up = None
         self._upkeep.changed(bool(self._renewal_due()))
-
-    def _caught_up(self, fresh: Generation) -> tuple[Generation, int]:
-        changes = self._catch_up or []
-        for change in changes:
-            fresh.put(change)
-        return fresh, max((change.revision for change in changes), default=0)
 
     def _open_still(self, changes: Iterator[Change]) -> Iterator[Change]:
         for change in changes:
@@ -253,13 +245,18 @@ class VectorIndex:
             successor = Successor(self._directory, old, self._tuning)
             try:
                 successor.prepare(self._gives_way)
-                self._swap(lambda: (successor.finish(), self._watermark), 0)
+                self._swap(lambda: self._succeed(successor), 0)
             except GraphBuildError:
                 if not self._gives_way():
                     raise
             finally:
                 if self._current is old:
                     successor.new.delete_files()
+
+    def _succeed(self, successor: Successor) -> tuple[Generation, int]:
+        if self._state is not IndexState.READY:  # changes were refused meanwhile: only a rebuild brings them back
+            raise GraphBuildError("the index failed meanwhile")
+        return successor.finish(), self._watermark
 
     def _gives_way(self) -> bool:
         return self._closed or self._interrupt.is_set()

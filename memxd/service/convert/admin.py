@@ -1,4 +1,8 @@
-"""The daemon's condition: process facts and the engine's status in one answer, and the progress of a rebuild."""
+"""The daemon's condition: process facts and the engine's status in one answer, and the progress of a rebuild.
+
+Owns the filling of StatusResponse and RebuildResponse, and ``ProcessFacts``, which ``daemon.py`` gathers. Measures and
+decides nothing. Called by ``admin_servicer.py``.
+"""
 
 from __future__ import annotations
 

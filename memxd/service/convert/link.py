@@ -1,4 +1,8 @@
-"""Links: how one is asked for and answered, and what a walk along them reached."""
+"""Links: how one is asked for and answered, and what a walk along them reached.
+
+Owns the filling of Link and TraversedMemory and the reading of link types. Which links may exist is the engine's to
+say. Called by ``memory_servicer.py``.
+"""
 
 from __future__ import annotations
 

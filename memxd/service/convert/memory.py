@@ -1,4 +1,8 @@
-"""Memories: what a caller stores, changes and selects, and how one is answered."""
+"""Memories: what a caller stores, changes and selects, and how one is answered.
+
+Owns the reading of NewMemory, MemoryPatch with its mask, and Filter, and the filling of Memory. Limits on texts, tags
+and sizes are the engine's to check. Called by the servicers and by ``store_many.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Questions, their ranking, and answers with explanations."""
+"""Questions, their ranking, and answers with explanations.
+
+Owns the reading of SearchRequest and Ranking (absent = None, the profile decides) and the filling of SearchResponse
+and of the results of SearchMany. Called by ``memory_servicer.py``.
+"""
 
 from __future__ import annotations
 
