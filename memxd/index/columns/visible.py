@@ -1,6 +1,6 @@
 """The rules of a view, evaluated with numpy over the by-rid arrays.
 
-Owns which rows a ``View`` lets through (the store has the same rules in SQL, and a test compares both). Knows neither
+Owns which rows a ``View`` lets through (the store has the same rules in SQL: they change together). Knows neither
 ids nor metadata: the caller narrows by those. Used by ``Columns.select``.
 
 The moment and the states: ``as_of`` decides by the interval [event, else created; valid_until) and hides archived rows
