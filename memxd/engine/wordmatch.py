@@ -63,4 +63,5 @@ def word_match(said: Float64, frequencies: NDArray[np.int32]) -> Float64:
     match = np.zeros(frequencies.shape[1])
     for term in range(said.shape[0]):
         match += np.where(frequencies[term] > 0, said[term], 0.0)
-    return np.minimum(match / total, 1.0)
+    share: Float64 = np.minimum(match / total, 1.0)
+    return share
