@@ -66,7 +66,9 @@ def fold_text(text: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", _marked(text)).casefold()
     folded = _IN_NUMBER.sub(_park, folded).translate(_FOLD)
-    folded = _NEEDLESS_GAP.sub("", " ".join(folded.split()))
+    folded = " ".join(folded.split())
+    if not folded.isascii():
+        folded = _NEEDLESS_GAP.sub("", folded)
     return folded or text
 
 

@@ -235,11 +235,12 @@ cdef int64_t _best(Work* work, int64_t touched) noexcept nogil:
 cdef void _count_rows(Work* work) noexcept nogil:
     """N and the average length within the selection; on the sparse path also where its rows are."""
     cdef int64_t i, rows = 0, total = 0, placed = 0
+    cdef int32_t held
     if work.dense:
-        for i in range(work.limit):
-            if work.mask[i] and work.lengths[i] >= 0:
-                rows += 1
-                total += work.lengths[i]
+        for i in range(work.limit):  # without branches, so that it runs in vector registers
+            held = (work.mask[i] != 0) & (work.lengths[i] >= 0)
+            rows += held
+            total += work.lengths[i] & -held
     else:
         for i in range(work.m):
             if work.rids[i] < work.capacity and work.lengths[work.rids[i]] >= 0:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("id", style="dim"),
-    Column("type", style="cyan", from_width=70),
-    Column("when", from_width=100),
+    Column("type", style="cyan", from_width=90),
+    Column("when", from_width=150),
     Column("age", style="green"),
-    Column("imp.", right=True, from_width=90),
+    Column("imp.", right=True, from_width=130),
     Column("tags", style="magenta", from_width=120),
     Column("content", grow=True),
 )

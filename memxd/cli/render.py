@@ -154,7 +154,13 @@ class Output:
         from rich.table import Table
 
         shown = [i for i, c in enumerate(columns) if self.console.width >= c.from_width]
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=any(columns[i].grow for i in shown), show_edge=False)
+        table = Table(
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+            expand=any(columns[i].grow for i in shown),
+            show_edge=False,
+        )
         for i in shown:
             column = columns[i]
             justify: Literal["left", "right"] = "right" if column.right else "left"

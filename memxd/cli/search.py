@@ -28,8 +28,8 @@ _COLUMNS = (
     Column("score", right=True, style="bold"),
     Column("relevance", right=True, style="green"),
     Column("age", style="cyan"),
-    Column("type", from_width=100),
-    Column("id", style="dim", from_width=90),
+    Column("type", from_width=120),
+    Column("id", style="dim", from_width=110),
     Column("content", grow=True),
 )
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-#: A span that is stored and shown but neither embedded nor indexed. An unclosed span runs to the end of the text:
-#: forgetting the closing tag must hide too much rather than too little.
-_PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.IGNORECASE | re.DOTALL)
+#: Around text that is stored and shown but neither embedded nor indexed.
+_PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
 
 #: Unicode categories that print nothing by themselves.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp", "Mn", "Me"})
@@ -44,7 +43,24 @@ def _is_outer(char: str) -> bool:
 
 
 def public_text(content: str) -> str:
-    """``content`` with every private span blanked out by spaces, so that character offsets stay true."""
+    """``content`` with every private span blanked out by spaces, so that character offsets stay true.
+
+    Spans nest, and an unclosed one runs to the end of the text: whoever forgets a closing tag has too much hidden
+    rather than too little.
+    """
     if "<" not in content:
         return content
-    return _PRIVATE.sub(lambda m: " " * len(m.group()), content)
+    shown: list[str] = []
+    depth = at = 0
+    for tag in _PRIVATE_TAG.finditer(content):
+        piece = content[at : tag.start()]
+        shown.append(" " * len(piece) if depth else piece)
+        if tag[1] and depth == 0:
+            shown.append(tag[0])  # closes nothing: it is text like any other
+        else:
+            depth += -1 if tag[1] else 1
+            shown.append(" " * len(tag[0]))
+        at = tag.end()
+    rest = content[at:]
+    shown.append(" " * len(rest) if depth else rest)
+    return "".join(shown)

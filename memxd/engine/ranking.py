@@ -17,7 +17,7 @@ from memxd.engine.candidates import Candidates
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Fusion, Plan, Reference
 from memxd.engine.relevance import Band, relevance, words_alone
-from memxd.engine.wordmatch import Informativeness
+from memxd.engine.wordmatch import informativeness, word_match
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
 from memxd.model import Dedup
@@ -25,8 +25,6 @@ from memxd.model import Dedup
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
 
-#: Candidates beyond the best so many (by semantic factor) get their word match from the keyword score's share alone.
-JUDGED = 48
 #: Share of the word match in the keyword part of the semantic factor; the rest is BM25.
 WORD_SHARE = 0.75
 
@@ -121,19 +119,11 @@ class Ranker:
         return (vector_weight * by_meaning + keyword_weight * by_words) / total
 
     def _word_match(self, found: Candidates, selection: Selection) -> Float64:
-        """Share of the question's informative words in each candidate, 0..1; exact for the likeliest ones."""
-        match = np.zeros(found.rids.shape[0])
+        """Share of the question's informative words in each candidate, 0..1."""
         if not found.keyword_asked or not len(found.terms):
-            return match
-        some = np.flatnonzero(found.keyword > 0.0)
-        if not some.size:
-            return match
-        judged = some[np.argsort(-found.keyword[some], kind="stable")][:JUDGED]
-        matches = self._indexes.lexical.explain(found.terms, found.rids[judged].tolist(), selection)
-        informative = Informativeness.of(found.terms, len(selection), found.document_frequency)
-        for position, terms in zip(judged, matches, strict=True):
-            match[position] = informative.match(terms)
-        return match
+            return np.zeros(found.rids.shape[0])
+        said = informativeness(found.terms, len(selection), found.document_frequency)
+        return word_match(said, self._indexes.lexical.frequencies(found.terms, found.rids))
 
     # -- the four factors and the order --------------------------------------------------------------------------------
 

@@ -7,12 +7,15 @@ comparable between questions. Called by search.py.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memxd.index.lexical.hits import QueryTerms
-from memxd.model import TermMatch
+
+Float64: TypeAlias = NDArray[np.float64]
 
 #: The prior is worth so many memories; in them a function word stands in 40 %, any other word in 0.1 %.
 PRIOR_ROWS = 1_000
@@ -37,25 +40,28 @@ _CHINESE = """
 FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_CHINESE}".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Informativeness:
-    """How much each query term says, in nats; ``total`` is their weighted sum over the question."""
+def informativeness(terms: QueryTerms, rows: int, document_frequency: Mapping[str, int]) -> Float64:
+    """How much each query term says, in nats: float64[terms].
 
-    by_term: Mapping[str, float]
-    total: float
+    From the number of selected rows and the rows each term occurs in (a term without an entry occurs nowhere).
+    """
+    prior = np.array([PRIOR_FUNCTION if t in FUNCTION_WORDS else PRIOR_OTHER for t in terms.terms])
+    df = np.array([document_frequency.get(t, 0) for t in terms.terms]) + prior
+    said: Float64 = np.array(terms.weights) * np.log1p((rows + PRIOR_ROWS - df + 0.5) / (df + 0.5))
+    return said
 
-    @classmethod
-    def of(cls, terms: QueryTerms, rows: int, document_frequency: Mapping[str, int]) -> Informativeness:
-        """From the question's terms, the number of selected rows and the rows each term occurs in (0 when absent)."""
-        values: dict[str, float] = {}
-        for term, weight in zip(terms.terms, terms.weights, strict=True):
-            prior = PRIOR_FUNCTION if term in FUNCTION_WORDS else PRIOR_OTHER
-            df = document_frequency.get(term, 0) + prior
-            values[term] = weight * math.log1p((rows + PRIOR_ROWS - df + 0.5) / (df + 0.5))
-        return cls(values, sum(values.values()))
 
-    def match(self, found: Sequence[TermMatch]) -> float:
-        """The share of the question that the matching terms make up, 0..1."""
-        if self.total <= 0.0:
-            return 0.0
-        return min(1.0, sum(self.by_term[m.term] for m in found if m.term in self.by_term) / self.total)
+def word_match(said: Float64, frequencies: NDArray[np.int32]) -> Float64:
+    """The share of the question that each row's words make up, 0..1: float64[n].
+
+    ``said`` float64[terms] from ``informativeness``; ``frequencies`` int32[terms, n].
+    """
+    total = said.sum()
+    if not total > 0.0:
+        return np.zeros(frequencies.shape[1])
+    # Term by term in a fixed order: a matrix product's order of additions depends on the library.
+    match = np.zeros(frequencies.shape[1])
+    for term in range(said.shape[0]):
+        match += np.where(frequencies[term] > 0, said[term], 0.0)
+    share: Float64 = np.minimum(match / total, 1.0)
+    return share

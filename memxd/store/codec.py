@@ -26,6 +26,7 @@ ROW = """json_array(m.rid, m.scope_no, m.id, m.content, m.type, json(m.tags), js
 #: A link ``l`` between ``s`` and ``t`` as columns; ``link`` reads it.
 LINK = """l.id, s.id, t.id, l.type, l.strength, l.bidirectional, l.metadata, l.created_at"""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _SIGN = 1 << 63
 _WRAP = 1 << 64
 _EXACT = 1 << 53  # integers beyond it are not exact as doubles, which is what the wire carries
@@ -55,7 +56,7 @@ def from_bits(bits: int) -> float:
 
 def to_json(value: Any) -> str:
     """Compact JSON with sorted keys; numbers that JSON does not know are refused (ValueError)."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def to_tags(tags: Collection[str]) -> tuple[str, ...]:

@@ -47,3 +47,11 @@ def test_an_unclosed_private_span_hides_the_rest() -> None:
 def test_text_without_spans_is_the_same_object() -> None:
     content = "a < b and nothing to hide"
     assert public_text(content) == content
+
+
+def test_nested_private_spans_hide_everything_inside_the_outer_one() -> None:
+    assert public_text("a <private>b<private>c</private>SECRET</private> d").split() == ["a", "d"]
+
+
+def test_a_closing_tag_alone_hides_nothing() -> None:
+    assert public_text("a </private> b") == "a </private> b"

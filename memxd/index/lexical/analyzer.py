@@ -16,6 +16,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 
 from memxd.index.lexical.chars import (
     EMOJI,
@@ -34,8 +35,8 @@ from memxd.index.lexical.tokens import WORD, run_terms, word_terms
 
 __all__ = ["ANALYZER_VERSION", "document_terms", "query_terms"]
 
-#: In the index's stamp; with the Unicode version of the interpreter, whose tables decide what a letter is.
-ANALYZER_VERSION = f"1/unicode-{unicodedata.unidata_version}"
+#: In the index's stamp; with the versions of what decides what a letter and a stem is.
+ANALYZER_VERSION = f"1/unicode-{unicodedata.unidata_version}/snowball-{version('snowballstemmer')}"
 #: What a single character of a longer run counts in a question: enough to find a text of one character, too little
 #: to outvote the bigrams.
 SINGLE_WEIGHT = 0.25

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from memxd._fast.bm25_py import Bm25Kernel, Postings, Scored
+from memxd._fast.bm25_py import Bm25Kernel, Postings, Scored, Segment
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.state import Lists, Snapshot
 from memxd.model import TermMatch
@@ -92,35 +93,52 @@ def explain(
 ) -> list[tuple[TermMatch, ...]]:
     """For each rid the terms it matches, in query order; a row that is not selected matches none."""
     scored = score(bm25, snapshot, postings, terms.weights, selection, 0, np.empty(0, np.int32))
-    chosen = set(selection.rids.tolist())
+    wanted = np.array(rids, np.int32)
+    counts = np.where(_selected(selection, wanted), frequencies(snapshot, postings, wanted), 0)
     fixed = bm25.k1 * (1.0 - bm25.b)
     slope = bm25.k1 * bm25.b / scored.average if scored.average > 0.0 else 0.0
     answers: list[tuple[TermMatch, ...]] = []
-    for rid in rids:
-        place = _place(snapshot, rid) if rid in chosen else None
+    for at, rid in enumerate(rids):
         matches: list[TermMatch] = []
-        for i, lists in enumerate(postings if place is not None else ()):
-            tf = sum(_frequency(docs, tfs, place[1]) for number, docs, tfs in lists if place and number == place[0])
-            if tf:
-                idf = float(scored.idf[i])
-                length = float(snapshot.lengths[rid])
-                part = tf * (bm25.k1 + 1.0) / (tf + (fixed + slope * length)) * (idf * terms.weights[i])
-                matches.append(TermMatch(terms.terms[i], idf, tf, part))
+        for i in np.flatnonzero(counts[:, at]).tolist():
+            tf, idf, length = int(counts[i, at]), float(scored.idf[i]), float(snapshot.lengths[rid])
+            part = tf * (bm25.k1 + 1.0) / (tf + (fixed + slope * length)) * (idf * terms.weights[i])
+            matches.append(TermMatch(terms.terms[i], idf, tf, part))
         answers.append(tuple(matches))
     return answers
 
 
-def _place(snapshot: Snapshot, rid: int) -> tuple[int, int] | None:
-    """(segment, document) where a row lives."""
-    for number, (rids, alive, ascending) in enumerate(snapshot.segments):
-        found = np.searchsorted(rids, [rid, rid + 1]) if ascending else None
-        docs = np.arange(*found) if found is not None else np.flatnonzero(rids == rid)
-        docs = docs[alive[docs] != 0]
-        if docs.shape[0]:
-            return number, int(docs[0])
-    return None
+def frequencies(snapshot: Snapshot, postings: Sequence[Sequence[Postings]], rids: Int32) -> Int32:
+    """How often each term stands in each row: int32[terms, n] for rids int32[n] in any order; 0 for unknown rows."""
+    counts = np.zeros((len(postings), rids.shape[0]), np.int32)
+    places = [_documents(segment, rids) for segment in snapshot.segments]
+    for term, lists in enumerate(postings):
+        for number, docs, tfs in lists:
+            doc = places[number]
+            at = np.minimum(np.searchsorted(docs, doc), docs.shape[0] - 1)
+            counts[term] += np.where(docs[at] == doc, tfs[at], 0).astype(np.int32)
+    return counts
 
 
-def _frequency(docs: Int32, tfs: Int32, doc: int) -> int:
-    at = int(np.searchsorted(docs, doc))
-    return int(tfs[at]) if at < docs.shape[0] and docs[at] == doc else 0
+def _documents(segment: Segment, rids: Int32) -> Int32:
+    """The living document of each rid in this segment, int32[n]; -1 where there is none."""
+    held, alive, ascending = segment
+    if not held.shape[0]:
+        return np.full(rids.shape[0], -1, np.int32)
+    if ascending:
+        doc = np.minimum(np.searchsorted(held, rids), held.shape[0] - 1)
+    else:  # in order of arrival; a row that was replaced has dead documents before the living one
+        living = np.flatnonzero(alive)
+        if not living.shape[0]:
+            return np.full(rids.shape[0], -1, np.int32)
+        by_rid = living[np.argsort(held[living], kind="stable")]
+        doc = by_rid[np.minimum(np.searchsorted(held[by_rid], rids), by_rid.shape[0] - 1)]
+    return np.where((held[doc] == rids) & (alive[doc] != 0), doc, -1).astype(np.int32)
+
+
+def _selected(selection: SelectedRows, rids: Int32) -> npt.NDArray[np.bool_]:
+    """bool[n]: which rids are selected."""
+    if not len(selection):
+        return np.zeros(rids.shape[0], np.bool_)
+    at = np.minimum(np.searchsorted(selection.rids, rids), len(selection) - 1)
+    return np.equal(selection.rids[at], rids)

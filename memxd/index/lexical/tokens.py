@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
-from snowballstemmer import stemmer
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from memxd.index.lexical.chars import KHMER, LAO, MYANMAR, THAI, alphabet, fold, word_class
 
@@ -43,8 +43,8 @@ def stem(word: str) -> str:
     if len(word) < 3 or not (word.isascii() and word.isalpha()):
         return word
     made = getattr(_local, "stemmer", None)
-    if made is None:  # a stemmer holds the word it works on
-        made = _local.stemmer = stemmer("english")
+    if made is None:  # one for each thread: a stemmer holds the word it works on
+        made = _local.stemmer = EnglishStemmer()
     return str(made.stemWord(word))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from memxd.model import Change
 
 __all__ = ["Generation", "Successor"]
 
+_BATCH = 512  # rows of the store taken over at once
 _CATCH_UP = 1024  # rows that may be left for the last moment
 
 
@@ -66,7 +68,7 @@ class Generation:
         return generation, ""
 
     def put(self, change: Change) -> None:
-        """Take over a row's chunks; idempotent. Raises OSError or ValueError, with nothing changed."""
+        """Take over a row's chunks; idempotent. Raises OSError or DimensionError, with nothing changed."""
         if change.features is None:
             self.rows.replace(change.rid, ())
         elif change.chunks is not None:
@@ -75,16 +77,25 @@ class Generation:
             self.rows.drop_vids(change.rid, change.dead_vids)
 
     def fill(self, changes: Iterator[Change], total: int, progress: Callable[[int, int], None] | None) -> int:
-        """Take over all changes, telling ``progress(done, total)`` now and then; answers the latest revision."""
+        """Take over all rows of the store (each rid once) into an empty generation, telling ``progress(done, total)``
+        now and then; answers the latest revision. Raises OSError, DimensionError."""
         done = latest = 0
-        for done, change in enumerate(changes, 1):
-            self.put(change)
-            latest = max(latest, change.revision)
-            if progress is not None and done % 1000 == 0:
+        while batch := list(islice(changes, _BATCH)):
+            self.rows.extend([(change.rid, change.chunks or ()) for change in batch])
+            done += len(batch)
+            latest = max(latest, *(change.revision for change in batch))
+            if progress is not None:
                 progress(done, total)
-        if progress is not None:
-            progress(done, total)
+        self.rows.chain_all()
+        if progress is not None and not done:
+            progress(0, total)
         return latest
+
+    def catch_up(self, changes: list[Change]) -> tuple[Generation, int]:
+        """Take over what happened since; answers itself and the latest revision."""
+        for change in changes:
+            self.put(change)
+        return self, max((change.revision for change in changes), default=0)
 
     @property
     def tail(self) -> int:

@@ -20,13 +20,17 @@ import numpy.typing as npt
 from memxd.index.vector.files import RECORDS, VECTORS
 from memxd.model import Chunk
 
-__all__ = ["RECORD", "RowView", "Rows"]
+__all__ = ["RECORD", "DimensionError", "RowView", "Rows"]
 
 Int32 = npt.NDArray[np.int32]
 #: What the second file keeps of each row.
 RECORD = np.dtype([("vid", "<i8"), ("rid", "<i4"), ("chunk", "<i4")])
 _Item = TypeVar("_Item", np.int32, np.int64)
 _COPY = 1024  # rows moved at once, so that no other thread waits long for the GIL
+
+
+class DimensionError(ValueError):
+    """A vector of another dimension than the index's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class Rows:
     def replace(self, rid: int, chunks: Sequence[Chunk]) -> None:
         """Give the memory these chunks (none = it has no vector). Nothing happens when it has exactly these already.
 
-        Raises OSError (nothing changed then) or ValueError for a vector of another dimension.
+        Raises OSError or DimensionError; nothing changed then.
         """
         old = self.chain(rid)
         if [int(self.vids[row]) for row in old] == [chunk.vid for chunk in chunks]:
@@ -84,7 +88,7 @@ class Rows:
         if chunks:
             data = b"".join(chunk.vector for chunk in chunks)
             if any(len(chunk.vector) != self._width for chunk in chunks):
-                raise ValueError("a vector has another dimension than the index")
+                raise DimensionError("a vector has another dimension than the index")
             numbers = np.fromiter((chunk.number for chunk in chunks), np.int32)
             vids = np.fromiter((chunk.vid for chunk in chunks), np.int64)
             first = self._append(np.full(len(chunks), rid, np.int32), numbers, vids, data)
@@ -102,7 +106,7 @@ class Rows:
         if not gone:
             return
         stay = [row for row in old if row not in gone]
-        for row, following in zip(stay, [*stay[1:], -1], strict=True):
+        for row, following in zip(stay, [*stay[1:], -1], strict=False):
             self._view.after[row] = following
         self._view.head[rid] = stay[0] if stay else -1
         self._kill(gone)
@@ -119,6 +123,8 @@ class Rows:
         return rows
 
     def _kill(self, rows: list[int]) -> None:
+        if not rows:
+            return
         self._view.rids[rows] = -1
         self.live -= len(rows)
 
@@ -167,6 +173,16 @@ class Rows:
         self._view.chunks[: self.count] = records["chunk"]
         self._view.rids[: self.count] = np.where(alive, records["rid"], -1)
         self.chain_all()
+
+    def extend(self, items: Sequence[tuple[int, Sequence[Chunk]]]) -> None:
+        """Append the chunks of memories that have none yet, unchained: ``chain_all`` follows. Raises as ``replace``."""
+        flat = [(rid, chunk) for rid, chunks in items for chunk in chunks]
+        if any(len(chunk.vector) != self._width for _, chunk in flat):
+            raise DimensionError("a vector has another dimension than the index")
+        rids = np.array([rid for rid, _ in flat], np.int32)
+        numbers = np.array([chunk.number for _, chunk in flat], np.int32)
+        vids = np.array([chunk.vid for _, chunk in flat], np.int64)
+        self._append(rids, numbers, vids, b"".join(chunk.vector for _, chunk in flat))
 
     def copy_from(self, other: Rows, rows: npt.NDArray[np.int64]) -> None:
         """Append these rows of another generation, unchained: ``chain_all`` follows. Raises OSError."""

@@ -358,3 +358,20 @@ def test_a_closed_index_does_not_answer_and_closes_twice(tmp_path: Path) -> None
     again = open_index(tmp_path)
     assert again.watermark == 3
     again.close()
+
+
+def test_dropping_the_only_vector_of_a_memory_leaves_it_without(index: VectorIndex) -> None:
+    vectors = fill(index, 3)
+    index.apply(Change(4, 1, features(1), dead_vids=(200,)))
+    assert (index.watermark, index.status().entries) == (4, 2)
+    assert sorted(index.search(vectors[1], everything(5), 5).rids.tolist()) == [0, 2]
+
+
+def test_a_vector_of_another_dimension_fails_the_index(index: VectorIndex) -> None:
+    fill(index, 3)
+    index.apply(stored(4, 4, np.ones((1, D + 1), np.float32)))
+    assert (index.status().state, index.watermark) == (IndexState.FAILED, 3)
+    with pytest.raises(ValueError, match="dimension"):
+        index.rebuild(iter([stored(4, 4, np.ones((1, D + 1), np.float32))]))
+    index.rebuild(iter([stored(4, 4, np.ones((1, D), np.float32))]))
+    assert index.available

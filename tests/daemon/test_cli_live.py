@@ -1,0 +1,83 @@
+"""A first session with memx: no daemon runs, the first verb starts one, and the rest is asked and answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from memxd.autostart import is_serving
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def memx(environ: dict[str, str]) -> Iterator[Run]:
+    """Runs memx in a home of its own; the daemon it starts is stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="memx-") as folder:
+        environment = environ | {
+            "XDG_RUNTIME_DIR": folder,
+            "XDG_DATA_HOME": f"{folder}/data",
+            "XDG_CONFIG_HOME": f"{folder}/config",
+            "MEMXD_EMBEDDER": "hashing",
+        }
+
+        def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "memxd.cli", *words]
+            return subprocess.run(
+                command, input=stdin, capture_output=True, text=True, env=environment, timeout=90, check=False
+            )
+
+        yield run
+        daemon = json.loads(run("version", "--json").stdout)["daemon"]
+        if daemon is not None:
+            os.kill(daemon["pid"], signal.SIGTERM)
+            while is_serving(Path(folder) / "memxd" / "memxd.sock"):
+                pass
+
+
+def test_a_first_session(memx: Run) -> None:
+    assert memx("--no-start", "count").returncode == 4
+    first = memx("add", "Ada drinks her coffee black.", "--tag", "coffee")
+    assert (first.returncode, first.stderr) == (0, "")
+    old = first.stdout.strip()
+    assert memx("add", "-", stdin="用户喜欢喝咖啡\n").returncode == 0
+    found = json.loads(memx("search", "Ada coffee", "--json").stdout)
+    assert found["hits"][0]["memory"]["id"] == old
+    unknown = memx("search", "zirconium quarks")
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("Nothing known")
+    elsewhere = memx("search", "Ada coffee", "--user", "bob")
+    assert elsewhere.returncode == 1
+    assert "nothing in this scope" in elsewhere.stderr
+
+    new = memx("add", "Ada drinks tea now.", "--supersedes", old).stdout.strip()
+    assert "Ada drinks her coffee black." not in memx("list").stdout
+    assert f"superseded by {new}" in memx("get", old).stdout
+    assert memx("links", new).stdout.count("supersedes") == 1
+    assert memx("edit", new, "--content", "-", stdin="Ada drinks green tea.").returncode == 0
+    assert memx("get", new, "--content").stdout == "Ada drinks green tea.\n"
+    assert memx("count").stdout == "2\n"
+    assert "keyword\tready" in memx("status").stdout
+    blank = memx("add", "  ")
+    assert (blank.returncode, blank.stderr.count("\n")) == (2, 1)
+    assert "memory.content" in blank.stderr
+    assert memx("forget", new).returncode == 0
+    assert memx("get", new).returncode == 3
+    assert memx("count").stdout == "2\n"  # what it superseded is back
+    assert memx("forget", "--all", "--agent", "default", "--user", "default", "--yes").stdout == "erased 2 memories\n"
+
+
+def test_many_at_once_start_one_daemon(memx: Run) -> None:
+    with ThreadPoolExecutor(5) as pool:
+        done = list(pool.map(lambda i: memx("add", f"memory {i}"), range(5)))
+    assert [d.returncode for d in done] == [0] * 5
+    assert memx("count").stdout == "5\n"
