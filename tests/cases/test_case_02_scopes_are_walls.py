@@ -99,9 +99,8 @@ def test_filters_by_anothers_ids_match_nothing(hashing: Case, mine: Seed, theirs
     assert hashing.count(mine.scope, filter=filter) == 0
     assert not hashing.call("List", pb.ListRequest(scope=mine.scope, filter=filter)).memories
     assert hashing.found(mine.scope, "tea", filter=filter, ranking={"reject": False}) == []
-    answer = hashing.call(
-        "SearchMany", pb.SearchManyRequest(searches=[dict(scope=mine.scope, query="tea", filter=filter)])
-    )
+    search = pb.SearchRequest(scope=mine.scope, query="tea", filter=filter)
+    answer = hashing.call("SearchMany", pb.SearchManyRequest(searches=[search]))
     assert not answer.hits
 
 

@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from casekit import MODES, Case, World, flush, fresh_scope, rebuild
+from casekit import MODES, Case, World, flush, fresh_scope, rebuild, word
 from memxd.v1 import memory_pb2 as mem
 from memxd.v1 import memory_service_pb2 as pb
-
-
-def word(n: int) -> str:
-    """A word of letters alone: the analyzer finds parts of anything else as well."""
-    return "zq" + str(n).translate(str.maketrans("0123456789", "bcdfghjkmn")) + "oz"
-
 
 OLD, NEW = "Tom works at Kranebitter since spring", "Tom joined Quellwasser last autumn"
 
@@ -140,12 +134,12 @@ def test_the_last_of_many_updates_wins_for_both_legs(hashing: Case, scope: mem.S
     words = [word(n) for n in range(30)]
     memory = hashing.store(scope, f"code is {words[0]}")
     with hashing.client(scope) as client:
-        for word in words[1:]:
-            client.update(memory.id, content=f"code is {word}")
+        for each in words[1:]:
+            client.update(memory.id, content=f"code is {each}")
     for mode in MODES:
         assert [m.content for m in asked(hashing, scope, "code is", mode)] == [f"code is {words[-1]}"]
-    for word in words[:-1]:
-        assert asked(hashing, scope, word, "keyword") == []
+    for each in words[:-1]:
+        assert asked(hashing, scope, each, "keyword") == []
 
 
 def test_a_change_of_attributes_keeps_the_text_findable(hashing: Case, scope: mem.Scope) -> None:
