@@ -1,4 +1,8 @@
-"""What the verbs answer. Field meanings: the proto's."""
+"""What the verbs answer.
+
+Frozen shapes without logic; field meanings are the proto's. Made by ``engine/``, turned into messages by the doors,
+and made again from messages by the client.
+"""
 
 from __future__ import annotations
 

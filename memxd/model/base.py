@@ -1,6 +1,7 @@
 """Time, JSON and the bounds of the contract: what every other noun is made of.
 
-Instants are ``Micros``: whole microseconds since the Unix epoch in UTC, as int.
+Instants are ``Micros``: whole microseconds since the Unix epoch in UTC, as int. Owns the limits in one place; the
+proto's comments and docs/API.md state the same numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the store tells the indexes after a commit, and what an index is rebuilt from."""
+"""What the store tells the indexes after a commit, and what an index is rebuilt from.
+
+Frozen shapes without logic. Made by ``store/``, read by ``index/``; nobody else should care.
+"""
 
 from __future__ import annotations
 

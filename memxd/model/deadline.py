@@ -1,4 +1,7 @@
-"""When a call must be done, and whether anybody still waits for it."""
+"""When a call must be done, and whether anybody still waits for it.
+
+Made by the doors, handed down to every loop and wait below them. Owns no timer: whoever works asks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The closed sets of the contract; numbers equal the proto's."""
+"""The closed sets of the contract.
+
+Numbers equal the proto's; its UNSPECIFIED is None here. Owns no meaning beyond a line each: the proto's comments and
+docs/RETRIEVAL.md have it.
+"""
 
 from __future__ import annotations
 

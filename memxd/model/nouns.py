@@ -1,4 +1,7 @@
-"""What is remembered, whose it is, and how some of it is selected. Field meanings: the proto's."""
+"""What is remembered, whose it is, and how some of it is selected.
+
+Frozen shapes without logic; field meanings are the proto's. Used by every layer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the verbs are asked: a memory to store, a change, a question. None means the documented default."""
+"""What the verbs are asked: a memory to store, a change, a question.
+
+Frozen shapes without logic; None means the documented default, which ``engine/`` fills in. Made by the doors.
+"""
 
 from __future__ import annotations
 

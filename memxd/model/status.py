@@ -1,4 +1,7 @@
-"""How the engine and its indexes are. Field meanings: the proto's."""
+"""How the engine and its indexes are.
+
+Frozen shapes without logic; field meanings are the proto's. Made by ``engine/`` and ``index/``.
+"""
 
 from __future__ import annotations
 
