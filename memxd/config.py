@@ -233,6 +233,15 @@ def process_environ() -> Mapping[str, str]:
     return os.environ
 
 
+def silence_grpc() -> None:
+    """Keep gRPC's own lines out of the log, unless the operator's environment asks for them. Before gRPC's first use.
+
+    They are no lines of ours in form, and quote what any peer sends (a GOAWAY's text with its line breaks). What they
+    tell and matters, a failed bind, is raised as well.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 def _user_folder(environ: Mapping[str, str] | None, xdg: str, default: Path) -> Path:
     base = (os.environ if environ is None else environ).get(xdg, "")
     return Path(base) / "memxd" if base.startswith("/") else default
