@@ -13,7 +13,8 @@ from featurekit import NOBODY, World, ask, fresh_scope
 from memxd.client import Client, Item, Question, where
 from memxd.errors import InvalidArgumentError, LinkNotFoundError, MemoryNotFoundError, MemxdError
 from memxd.model import Scope
-from memxd.v1 import memory_pb2, memory_service_pb2 as pb
+from memxd.v1 import memory_pb2
+from memxd.v1 import memory_service_pb2 as pb
 
 CALLS: dict[str, Callable[[Client, str, str], Any]] = {
     "Get": lambda c, id, other: c.get(id),

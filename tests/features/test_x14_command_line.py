@@ -29,7 +29,9 @@ def memx(made: World) -> Run:
 
     def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "memxd.cli", "--no-start", *words]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environ, timeout=60, check=False)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, env=environ, timeout=60, check=False
+        )
 
     return run
 

@@ -22,9 +22,7 @@ def write(world: World, text: str, mode: int = 0o600) -> Path:
 def refusal(world: World, **environ: str) -> str:
     """What `memxd serve` says when it refuses to start with these settings."""
     command = [sys.executable, "-m", "memxd", "serve", "--socket", str(world.socket), "--data-dir", str(world.data_dir)]
-    done = subprocess.run(
-        command, env=world.environ | environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run(command, env=world.environ | environ, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 78, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -83,7 +81,9 @@ def test_x15_a_service_embeds_with_key_model_and_dimension(world: World, service
 @pytest.mark.model
 def test_x15_the_default_needs_no_network(world: World) -> None:
     """X15: with every proxy pointing nowhere the default embedder starts, stores and finds."""
-    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    nowhere = dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    )
     world.serve(embedder="onnx", extra=nowhere)
     with world.client() as client:
         model = client.status().engine.model
