@@ -37,6 +37,7 @@ from memxd.model import (
     Limits,
     Memory,
     Mode,
+    Profile,
     RejectReason,
     SearchAnswer,
     SearchQuery,
@@ -80,9 +81,8 @@ class Searching:
             ranked = self._ranker.rank_scope(state.plan, selection, state.asked_at)
             found = None
         else:
-            found = self._legs.gather(state.plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            found, ranked = self._gather(state, vector, selection, deadline)
             state.degraded.extend(found.degraded)
-            ranked = self._ranker.rank(state.plan, found, selection, state.asked_at)
         state.watch.lap("rank")
         reason = self._reject(state, found, ranked)
         if reason is not None:
@@ -105,6 +105,24 @@ class Searching:
         return answers
 
     # -- the steps -------------------------------------------------------------------------------------------------
+
+    def _gather(
+        self, state: Question, vector: NDArray[np.float32] | None, selection: Selection, deadline: Deadline
+    ) -> tuple[Candidates, Ranked]:
+        """Candidates of both legs, ranked.
+
+        When folding repetitions leaves fewer than k although a leg has more to offer, it is asked for four times as
+        many: a hundred copies of one text must not hide the rest. Not so in the profiles that restate another's
+        formula, which fixes the number.
+        """
+        plan = state.plan
+        while True:
+            found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
+            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
+            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+                return found, ranked
+            plan = replace(plan, candidates=4 * plan.candidates)
 
     def _reject(self, state: Question, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
         if found is None:

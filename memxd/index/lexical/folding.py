@@ -116,7 +116,7 @@ class Folding:
     def _due(self, now: float) -> bool:
         documents, changes = self._state.pending()
         if changes == 0:
-            self._since = None  # one that came while the last job was made went along with it
+            self._since, self._asked = None, False  # what was asked for while the last job was made went along with it
         if self._asked and changes > 0:
             return True
         old = self._since is not None and now - self._since >= self._seconds

@@ -94,7 +94,7 @@ def visible(r: RowFeatures, view: View) -> bool:
     if view.as_of is not None:
         begin = r.created_at if r.event_at is None else r.event_at
         moment = begin <= view.as_of and (r.valid_until is None or view.as_of < r.valid_until)
-        moment = moment and r.state != State.ARCHIVED and (not f.states or r.state in f.states)
+        moment = moment and r.state != State.ARCHIVED
     elif f.states:
         moment = r.state in f.states
     elif view.every_state:
