@@ -80,7 +80,7 @@ class Config:
         high=65_536,
     )
     max_streams: int = _setting(
-        4,
+        16,
         "StoreMany and Rebuild streams at once; more are refused with OVERLOADED.",
         "int",
         unit="streams",

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+
+import memxd
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE_ENDINGS = (".pyx", ".pxd", ".c", ".h", ".proto")
@@ -44,10 +47,19 @@ def run(command: Sequence[str | Path], *, environ: dict[str, str] | None = None,
     return done.stdout
 
 
-def build(folder: Path) -> Path:
+def copy_sources(folder: Path) -> None:
+    """Copy the project's files, so that nothing an earlier build left behind gets into the wheel."""
+    listed = run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], cwd=ROOT)
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def build(sources: Path, folder: Path) -> Path:
     """Build the wheel with every extension required."""
     environ = {**os.environ, "MEMXD_REQUIRE_EXTENSIONS": "1"}
-    run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT], environ=environ)
+    run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, sources], environ=environ)
     (wheel,) = folder.glob("memxd-*.whl")
     return wheel
 
@@ -121,7 +133,7 @@ def use(binaries: Path, home: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MEMX", "XDG_", "PYTHON"))}
     environ |= {"HOME": str(home), "MEMXD_SOCKET": str(home / "s" / "memxd.sock"), "MEMXD_DATA_DIR": str(home / "data")}
     version = run([binaries / "memxd", "version"], environ=environ, cwd=home)
-    require("memxd" in version, f"`memxd version` says {version!r}")
+    require(version.strip() == memxd.__version__, f"`memxd version` says {version!r}, not {memxd.__version__}")
     with (home / "daemon.log").open("wb") as log:
         daemon = subprocess.Popen([str(binaries / "memxd"), "serve"], env=environ, cwd=home, stderr=log)
         try:
@@ -130,8 +142,8 @@ def use(binaries: Path, home: Path) -> None:
             run([memx, "add", "The office coffee machine is descaled every first Monday."], environ=environ, cwd=home)
             found = run([memx, "search", "--json", "when is the coffee machine descaled"], environ=environ, cwd=home)
             require("first Monday" in found, f"the memory was not found: {found}")
-            status = json.loads(run([memx, "status", "--json"], environ=environ, cwd=home))
-            require(status["kernels"] == "c", f"the installed daemon runs the kernels {status['kernels']!r}, not 'c'")
+            kernels = json.loads(run([memx, "status", "--json"], environ=environ, cwd=home))["engine"]["kernels"]
+            require(kernels == "c", f"the installed daemon runs the kernels {kernels!r}, not 'c'")
         except CheckFailedError as error:
             raise CheckFailedError(f"{error}\n{(home / 'daemon.log').read_text(errors='replace')}") from error
         finally:
@@ -145,7 +157,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="memxd-wheel-") as text:
         folder = Path(text)
         try:
-            wheel = build(folder / "dist")
+            copy_sources(folder / "sources")
+            wheel = build(folder / "sources", folder / "dist")
             check_archive(wheel)
             print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {len(kernel_names())} kernels")
             binaries = install(wheel, folder / "venv")

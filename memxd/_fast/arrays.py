@@ -32,5 +32,6 @@ def check_array(name: str, array: NDArray[Any], dtype: type[np.generic], length:
 
 
 def check_at_least(name: str, value: int, least: int) -> None:
+    """Refuse a number below the least one allowed."""
     if value < least:
         raise ValueError(f"{name} must be at least {least}")

@@ -73,30 +73,27 @@ def score(
     k: int,
     also: Int32,
 ) -> Scored:
-    """Score every selected row that holds a term, and give the k best.
+    """Score every selected row that holds a term, and give the k best. Raises ValueError for a negative k.
 
     ``postings[t]``: the lists of term t, one at most per segment. ``weights`` float64[t] > 0. ``lengths`` int32 by rid
     (-1 = the index does not hold the row; every rid that is alive in a segment has one >= 0). The selection is ``rids``
     (int32[m], strictly ascending, >= 0); ``mask`` uint8 by rid says the same for the dense path, None takes the sparse
-    one, with equal results. ``k1`` >= 0, ``b`` 0..1, ``k`` >= 0, ``also`` int32[a] >= 0.
+    one, with equal results. ``k1`` >= 0, ``b`` 0..1, ``also`` int32[a] >= 0.
     """
     if k < 0:
         raise ValueError("k is negative")
     held = rids[rids < lengths.shape[0]]
-    held = held[lengths[held] >= 0]
+    held = held[lengths[held] >= 0]  # rows that count
     rows, total = held.shape[0], int(lengths[held].sum(dtype=np.int64))
     average = total / rows if rows else 0.0
     fixed, slope = k1 * (1.0 - b), (k1 * b / average if total else 0.0)
-    selected = np.zeros(lengths.shape[0], np.bool_)
+    selected, sums = np.zeros(lengths.shape[0], np.bool_), np.zeros(lengths.shape[0], np.float64)
     selected[held] = True
-    sums = np.zeros(lengths.shape[0], np.float64)
     idf, df = np.zeros(len(postings), np.float64), np.zeros(len(postings), np.int64)
     for term, lists in enumerate(postings):
         matches = [_matching(segments[number], docs, tfs, selected) for number, docs, tfs in lists]
         df[term] = count = sum(found.shape[0] for found, _ in matches)
-        if not count:
-            continue
-        idf[term] = math.log(1.0 + (rows - count + 0.5) / (count + 0.5))
+        idf[term] = math.log(1.0 + (rows - count + 0.5) / (count + 0.5)) if count else 0.0
         weight = float(idf[term]) * float(weights[term])
         for found, tf in matches:
             sums[found] += tf * (k1 + 1.0) / (tf + (fixed + slope * lengths[found])) * weight

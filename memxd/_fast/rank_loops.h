@@ -1,11 +1,13 @@
-/* The loops of _rank.pyx that must run in vector registers: plain C that compilers vectorise by themselves.
+/* The loops of _rank.pyx that compute: factors, their sum, z-score and sigmoid. Plain C that compilers vectorise by
+ * themselves where it counts, on bare arrays whose lengths the entries have checked.
  *
  * No fused multiply-add, no reordering: every width of register gives the bits of the Python twin, so that the widest
- * one a machine has can be chosen at run time (CLONES) without anybody seeing a difference but speed.
+ * one a machine has can be chosen at run time (MEMXD_CLONES) without anybody seeing a difference but speed.
  */
 #ifndef MEMXD_RANK_LOOPS_H
 #define MEMXD_RANK_LOOPS_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -53,6 +55,55 @@ static inline double memxd_recency(double reference, double now, double half_lif
     return memxd_exp2(-(age / half_life));
 }
 
+/* The frequency factor by count: a table, because a logarithm a row would cost more than all the rest. */
+#define MEMXD_SATURATED 22026 /* ln(MEMXD_SATURATED + 1) / 10 >= 1 */
+static double memxd_frequencies[MEMXD_SATURATED + 1];
+
+static void memxd_fill_frequencies(void)
+{
+    for (int count = 0; count <= MEMXD_SATURATED; count++) {
+        double value = log((double)count + 1.0) / 10.0;
+        memxd_frequencies[count] = value < 1.0 ? value : 1.0;
+    }
+}
+
+static inline double memxd_frequency(uint32_t retrieval, uint32_t access)
+{
+    retrieval |= access & (0u - (uint32_t)(retrieval == 0)); /* no branch: nobody could predict it */
+    return memxd_frequencies[retrieval < MEMXD_SATURATED ? retrieval : MEMXD_SATURATED];
+}
+
+static void memxd_factors(const int32_t *restrict rids, size_t n, const int64_t *restrict reference,
+                          const uint32_t *restrict retrieval, const uint32_t *restrict access,
+                          const float *restrict importance, double now, double half_life, double *restrict recency,
+                          double *restrict frequency, double *restrict weight)
+{
+    for (size_t i = 0; i < n; i++) {
+        recency[i] = memxd_recency((double)reference[rids[i]], now, half_life);
+        frequency[i] = memxd_frequency(retrieval[rids[i]], access[rids[i]]);
+        weight[i] = (double)importance[rids[i]];
+    }
+}
+
+/* Weights of semantic, recency, frequency and importance. */
+typedef struct {
+    double s, r, f, m;
+} memxd_weights;
+
+static inline double memxd_weighted(memxd_weights w, double semantic, double recency, double frequency,
+                                    double importance)
+{
+    return ((w.s * semantic + w.r * recency) + w.f * frequency) + w.m * importance;
+}
+
+static void memxd_combine(const double *restrict semantic, const double *restrict recency,
+                          const double *restrict frequency, const double *restrict importance, size_t n,
+                          memxd_weights w, double *restrict raw)
+{
+    for (size_t i = 0; i < n; i++)
+        raw[i] = memxd_weighted(w, semantic[i], recency[i], frequency[i], importance[i]);
+}
+
 /* Append first + i to rids for every i below n whose mask byte is not 0; answers how many. rids has room for n. */
 static inline size_t memxd_compress(const uint8_t *restrict mask, size_t n, int32_t first, int32_t *restrict rids)
 {
@@ -69,30 +120,40 @@ static inline size_t memxd_compress(const uint8_t *restrict mask, size_t n, int3
     return found;
 }
 
-/* raw = ((s * semantic + r * recency) + f * frequency) + m * importance for n <= MEMXD_BLOCK rows; semantic may be
- * NULL (0 everywhere); table holds the frequency factor for counts up to last, which stands for all above. */
+/* raw for n <= MEMXD_BLOCK rows; semantic may be NULL (0 everywhere). */
 MEMXD_CLONES static void memxd_score_block(
     const int32_t *restrict rids, size_t n, const double *restrict semantic, const int64_t *restrict reference,
-    const uint32_t *restrict retrieval, const uint32_t *restrict access, const float *restrict importance,
-    const double *restrict table, uint32_t last, double now, double half_life, double s, double r, double f, double m,
-    double *restrict raw)
+    const uint32_t *restrict retrieval, const uint32_t *restrict access, const float *restrict importance, double now,
+    double half_life, memxd_weights w, double *restrict raw)
 {
     double meaning[MEMXD_BLOCK], since[MEMXD_BLOCK], often[MEMXD_BLOCK], weight[MEMXD_BLOCK];
-    if (n == 0)
-        return;
-    for (size_t i = 0; i < n; i++)
-        meaning[i] = semantic ? semantic[rids[i]] : 0.0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t count = retrieval[rids[i]], other = access[rids[i]];
-        count |= other & (0u - (uint32_t)(count == 0)); /* no branch: nobody could predict it */
-        often[i] = table[count < last ? count : last];
+        meaning[i] = semantic ? semantic[rids[i]] : 0.0;
+        often[i] = memxd_frequency(retrieval[rids[i]], access[rids[i]]);
     }
     for (size_t i = 0; i < n; i++) {
         since[i] = (double)reference[rids[i]];
         weight[i] = (double)importance[rids[i]];
     }
     for (size_t i = 0; i < n; i++)
-        raw[i] = ((s * meaning[i] + r * memxd_recency(since[i], now, half_life)) + f * often[i]) + m * weight[i];
+        raw[i] = memxd_weighted(w, meaning[i], memxd_recency(since[i], now, half_life), often[i], weight[i]);
+}
+
+/* Block by block, so that what is gathered stays in the cache; answers how many rows the mask lets through. */
+static size_t memxd_score_rows(
+    const uint8_t *mask, size_t size, const double *semantic, const int64_t *reference, const uint32_t *retrieval,
+    const uint32_t *access, const float *importance, double now, double half_life, memxd_weights w, int32_t *rids,
+    double *raw)
+{
+    size_t n = 0;
+    for (size_t first = 0; first < size; first += MEMXD_BLOCK) {
+        size_t block = size - first < MEMXD_BLOCK ? size - first : MEMXD_BLOCK;
+        size_t found = memxd_compress(mask + first, block, (int32_t)first, rids + n);
+        memxd_score_block(rids + n, found, semantic, reference, retrieval, access, importance, now, half_life, w,
+                          raw + n);
+        n += found;
+    }
+    return n;
 }
 
 /* NaN compares false and so counts as low. */
@@ -158,6 +219,48 @@ MEMXD_CLONES static double memxd_sum_distances(const double *raw, size_t n, doub
 MEMXD_CLONES static double memxd_sum_squares(const double *raw, size_t n, double low, double high, double mean)
 {
     return memxd_sum(raw, n, low, high, mean, 2);
+}
+
+/* Smallest and largest finite value, mean and deviation of the distances from the smallest; deviation 0 = no spread. */
+typedef struct {
+    double low, high, mean, deviation;
+} memxd_moments;
+
+static memxd_moments memxd_measure(const double *raw, size_t n)
+{
+    memxd_moments m = {0.0, 0.0, 0.0, 0.0};
+    if (n == 0)
+        return m;
+    memxd_range(raw, n, INFINITY, &m.low, &m.high);
+    if (m.low >= m.high)
+        return m; /* none is finite, or all are equal */
+    m.mean = memxd_sum_distances(raw, n, m.low, m.high) / (double)n;
+    m.deviation = sqrt(memxd_sum_squares(raw, n, m.low, m.high, m.mean) / (double)n);
+    if (!(m.deviation > 0.0 && m.deviation < INFINITY))
+        m.deviation = 0.0;
+    return m;
+}
+
+static inline double memxd_z_score(double value, memxd_moments m)
+{
+    return m.deviation > 0.0 ? (memxd_clamp(value, m.low, m.high) - m.low - m.mean) / m.deviation : 0.0;
+}
+
+static inline double memxd_sigmoid(double z)
+{
+    if (z >= 0.0)
+        return 1.0 / (1.0 + exp(-z));
+    double e = exp(z);
+    return e / (1.0 + e);
+}
+
+/* z-scores and sigmoids of n values in the light of m. */
+static void memxd_normalise(const double *raw, size_t n, memxd_moments m, double *z, double *score)
+{
+    for (size_t i = 0; i < n; i++) {
+        z[i] = memxd_z_score(raw[i], m);
+        score[i] = memxd_sigmoid(z[i]);
+    }
 }
 
 #endif

@@ -74,10 +74,12 @@ def json_object(struct: Struct) -> dict[str, Any]:
 
 
 def scope(message: memory_pb2.Scope) -> model.Scope:
+    """A scope, both parts filled in."""
     return model.Scope(message.agent_id or "default", message.user_id or "default")
 
 
 def memory(message: memory_pb2.Memory) -> model.Memory:
+    """A memory; absent times are None."""
     return model.Memory(
         id=message.id,
         scope=scope(message.scope),
@@ -105,10 +107,12 @@ def memory(message: memory_pb2.Memory) -> model.Memory:
 
 
 def memories(messages: Iterable[memory_pb2.Memory]) -> tuple[model.Memory, ...]:
+    """Memories in their order."""
     return tuple(memory(m) for m in messages)
 
 
 def link(message: memory_pb2.Link) -> model.Link:
+    """A link."""
     return model.Link(
         id=message.id,
         scope=scope(message.scope),
@@ -123,14 +127,17 @@ def link(message: memory_pb2.Link) -> model.Link:
 
 
 def stored(message: memory_service_pb2.StoreResponse) -> model.StoreAnswer:
+    """The answer of Store."""
     return model.StoreAnswer(memory(message.memory), message.revision, message.deduplicated)
 
 
 def updated(message: memory_service_pb2.UpdateResponse) -> model.StoreAnswer:
+    """The answer of Update; never deduplicated."""
     return model.StoreAnswer(memory(message.memory), message.revision)
 
 
 def page(message: memory_service_pb2.ListResponse) -> model.Page:
+    """One page of a List."""
     return model.Page(memories(message.memories), message.next_page_token, message.revision)
 
 
@@ -143,11 +150,13 @@ def item_error(message: memory_service_pb2.ItemError) -> MemxdError:
 
 
 def link_page(message: memory_service_pb2.ListLinksResponse) -> model.LinkPage:
+    """One page of a ListLinks."""
     links = tuple(link(item) for item in message.links)
     return model.LinkPage(links, message.next_page_token, message.total_count, message.revision)
 
 
 def traversal(message: memory_service_pb2.TraverseResponse) -> model.Traversal:
+    """What a walk reached."""
     reached = tuple(
         model.Traversed(memory(m.memory), m.depth, m.path_strength, tuple(m.link_ids)) for m in message.memories
     )
@@ -155,6 +164,7 @@ def traversal(message: memory_service_pb2.TraverseResponse) -> model.Traversal:
 
 
 def factor(message: search_pb2.Factor) -> model.Factor:
+    """A factor; its contribution is derived."""
     return model.Factor(message.value, message.weight)
 
 
@@ -163,10 +173,12 @@ def _optional(message: Message, field: str) -> Any:
 
 
 def terms(messages: Iterable[search_pb2.TermMatch]) -> tuple[model.TermMatch, ...]:
+    """Query terms in their order."""
     return tuple(model.TermMatch(t.term, t.idf, t.frequency, t.score) for t in messages)
 
 
 def explanation(message: search_pb2.Explanation) -> model.Explanation:
+    """An explanation; what a leg did not see is None, not 0."""
     return model.Explanation(
         semantic=factor(message.semantic),
         recency=factor(message.recency),
@@ -188,6 +200,7 @@ def explanation(message: search_pb2.Explanation) -> model.Explanation:
 
 
 def hit(message: search_pb2.Hit) -> model.Hit:
+    """A hit; its explanation is None unless asked for."""
     return model.Hit(
         memory=memory(message.memory),
         rank=message.rank,
@@ -200,6 +213,7 @@ def hit(message: search_pb2.Hit) -> model.Hit:
 
 
 def search_answer(message: memory_service_pb2.SearchResponse) -> model.SearchAnswer:
+    """The answer to one question."""
     return model.SearchAnswer(
         hits=tuple(hit(h) for h in message.hits),
         revision=message.revision,
@@ -218,4 +232,5 @@ def search_answer(message: memory_service_pb2.SearchResponse) -> model.SearchAns
 def search_answers(
     results: Sequence[memory_service_pb2.SearchManyResult],
 ) -> list[model.SearchAnswer | MemxdError]:
+    """The answers of a SearchMany, a refused question as its error."""
     return [item_error(r.error) if r.WhichOneof("result") == "error" else search_answer(r.response) for r in results]

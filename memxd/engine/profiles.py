@@ -45,7 +45,7 @@ class RankingDefaults:
     rrf_k: int = 60
     vector_weight: float = 0.6
     keyword_weight: float = 0.4
-    reject_below: float = 0.15
+    reject_below: float = 0.20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +100,7 @@ def resolve(
     if profile is Profile.MEMEX and mode not in (None, Mode.VECTOR):
         raise fail("mode", "profile memex looks by meaning only; leave mode out or use another profile")
     base = _base(profile, mode or Mode.HYBRID, k, model_tau, defaults)
-    alpha = ranking.alpha
-    if alpha is not None:
-        if base.profile is not Profile.MEMEX:
-            raise fail("ranking.alpha", "belongs to profile memex; set ranking.weights instead")
-        number("ranking.alpha", alpha, 0.0, 1.0)
-        weights = (alpha, 1.0 - alpha, 0.0, 0.0)
-    else:
-        wishes = (ranking.semantic, ranking.recency, ranking.frequency, ranking.importance)
-        s, r, f, i = (d if w is None else w for w, d in zip(wishes, base.weights, strict=True))
-        weights = (s, r, f, i)
-    if not any(weights):
-        raise fail("ranking.weights", "at least one weight must be above 0")
+    weights = _weights(ranking, base)
     vector_weight = _or(ranking.vector_weight, base.vector_weight)
     keyword_weight = _or(ranking.keyword_weight, base.keyword_weight)
     if vector_weight == 0.0 and keyword_weight == 0.0:
@@ -137,6 +126,26 @@ def resolve(
         whole_scope=weights[0] == 0.0,
         exact=exact,
     )
+
+
+def _weights(ranking: Ranking, base: Plan) -> tuple[float, float, float, float]:
+    """The four factors' weights: the profile's, with the wishes put in."""
+    alpha = ranking.alpha
+    if alpha is not None:
+        if base.profile is not Profile.MEMEX:
+            raise fail("ranking.alpha", "belongs to profile memex; set ranking.weights instead")
+        number("ranking.alpha", alpha, 0.0, 1.0)
+        return alpha, 1.0 - alpha, 0.0, 0.0
+    s, r, f, i = base.weights
+    weights = (
+        _or(ranking.semantic, s),
+        _or(ranking.recency, r),
+        _or(ranking.frequency, f),
+        _or(ranking.importance, i),
+    )
+    if not any(weights):
+        raise fail("ranking.weights", "at least one weight must be above 0")
+    return weights
 
 
 def _or(wish: float | None, default: float) -> float:

@@ -247,10 +247,10 @@ class Records:
         """Erase what the filter selects in every state, all or nothing; returns how many and the revision."""
         clean = validate.scope(scope)
         view = self.view(filter, None, False, every_state=True)
+        retry = Retry.of(clean, "DeleteMany", request_id, view.filter)
         if dry_run:
             with self._store.read(deadline) as read:
                 return read.count(clean, view), read.revision()
-        retry = Retry.of(clean, "DeleteMany", request_id, view.filter)
 
         def work(txn: WriteTxn) -> tuple[tuple[int, int], Rids]:
             deleted = txn.delete(txn.select_rids(clean, view))

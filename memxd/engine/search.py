@@ -1,16 +1,16 @@
 """Search: from a question in plain words to ranked, explained memories, or to "nothing known".
 
 Owns the order of the steps: validate, embed, select, both legs, fuse, four factors, reject, fold, fetch, explain. Each
-step's rules live in a module of their own (profiles, candidates, ranking, relevance, links). Touches SQLite twice: to
-narrow by ids or metadata when asked to, and to fetch the survivors, which is also what keeps a stale index from ever
-inventing a hit. Called by the engine's face.
+step's rules live in a module of their own (question, profiles, candidates, ranking, relevance, links). Touches SQLite
+twice: to narrow by ids or metadata when asked to, and to fetch the survivors, which is also what keeps a stale index
+from ever inventing a hit. Called by the engine's face.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,63 +18,34 @@ from numpy.typing import NDArray
 from memxd._fast import Kernels
 from memxd.engine import validate
 from memxd.engine.candidates import Candidates, Legs
-from memxd.engine.embedding import own_vector
 from memxd.engine.explain import FOLDED_IDS, Explainer, folded_positions
 from memxd.engine.indexes import Indexes
 from memxd.engine.links import walk
-from memxd.engine.profiles import Plan, RankingDefaults, resolve
+from memxd.engine.profiles import RankingDefaults
+from memxd.engine.question import Asking, Question
 from memxd.engine.ranking import Ranked, Ranker
 from memxd.engine.relevance import rejection
 from memxd.engine.vectors import Vectors
-from memxd.errors import EmbedderUnavailableError, MemxdError
+from memxd.errors import MemxdError
 from memxd.index.selection import Selection
 from memxd.model import (
     NO_DEADLINE,
     Clock,
     Deadline,
-    Degradation,
-    DegradedCause,
     Direction,
     Hit,
     Limits,
     Memory,
     Mode,
+    Profile,
     RejectReason,
     SearchAnswer,
     SearchQuery,
-    View,
 )
 from memxd.store import ReadTxn, Row, Store
 
-
-@dataclass(slots=True)
-class _Watch:
-    """Microseconds by stage."""
-
-    started: float = field(default_factory=time.perf_counter)
-    last: float = field(default_factory=time.perf_counter)
-    stages: list[tuple[str, int]] = field(default_factory=list)
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.stages.append((stage, round((now - self.last) * 1e6)))
-        self.last = now
-
-    def report(self) -> tuple[tuple[str, int], ...]:
-        return (*self.stages, ("total", round((time.perf_counter() - self.started) * 1e6)))
-
-
-@dataclass(slots=True)
-class _Search:
-    """One search under way."""
-
-    query: SearchQuery
-    plan: Plan
-    view: View
-    asked_at: int
-    min_relevance: float
-    watch: _Watch
-    degraded: list[Degradation] = field(default_factory=list)
+#: Rows with their position among the candidates, best first.
+Placed: TypeAlias = list[tuple[int, Row]]
 
 
 class Searching:
@@ -92,20 +63,17 @@ class Searching:
     ) -> None:
         self._store = store
         self._indexes = indexes
-        self._vectors = vectors
-        self._pending_in = pending_in
-        self._clock = clock
-        self._defaults = defaults
+        self._asking = Asking(store, indexes, vectors, clock, defaults, pending_in)
         self._legs = Legs(indexes)
         self._ranker = Ranker(indexes, kernels, vectors.embedder.info)
         self._explainer = Explainer(indexes)
 
     def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchAnswer:
         """Answer one question. Errors as the contract names them."""
-        state = self._prepare(query)
-        vector = self._embed(state, deadline)
+        state = self._asking.prepare(query)
+        vector = self._asking.embed(state, deadline)
         state.watch.lap("embed")
-        selection, revision = self._select(state, deadline)
+        selection, revision = self._asking.select(state, deadline)
         state.watch.lap("filter")
         if not len(selection):
             return self._nothing(state, RejectReason.EMPTY, revision)
@@ -113,9 +81,8 @@ class Searching:
             ranked = self._ranker.rank_scope(state.plan, selection, state.asked_at)
             found = None
         else:
-            found = self._legs.gather(state.plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            found, ranked = self._gather(state, vector, selection, deadline)
             state.degraded.extend(found.degraded)
-            ranked = self._ranker.rank(state.plan, found, selection, state.asked_at)
         state.watch.lap("rank")
         reason = self._reject(state, found, ranked)
         if reason is not None:
@@ -139,79 +106,25 @@ class Searching:
 
     # -- the steps -------------------------------------------------------------------------------------------------
 
-    def _prepare(self, query: SearchQuery) -> _Search:
-        clean = replace(
-            query,
-            scope=validate.scope(query.scope),
-            query=validate.query(query.query),
-            filter=validate.filter_(query.filter),
-            time_zone=validate.time_zone(query.time_zone),
-        )
-        validate.instant("asked_at", query.asked_at)
-        validate.instant("as_of", query.as_of)
-        if query.as_of is not None and query.filter.states:
-            raise validate.fail("as_of", "does not go together with filter.states")
-        validate.integer("expand_links", query.expand_links, 0, 0, Limits.EXPAND_LINKS)
-        k = validate.integer("k", query.k, Limits.K_DEFAULT, 1, Limits.K)
-        plan = resolve(
-            query.ranking,
-            mode=query.mode,
-            k=k,
-            exact=query.exact,
-            model_tau=self._vectors.embedder.info.tau,
-            defaults=self._defaults,
-        )
-        now = self._clock()
-        return _Search(
-            clean,
-            plan,
-            View(clean.filter, now, query.as_of, query.include_superseded),
-            now if query.asked_at is None else query.asked_at,
-            validate.ratio("min_relevance", query.min_relevance, 0.0),
-            _Watch(),
-        )
+    def _gather(
+        self, state: Question, vector: NDArray[np.float32] | None, selection: Selection, deadline: Deadline
+    ) -> tuple[Candidates, Ranked]:
+        """Candidates of both legs, ranked.
 
-    def _embed(self, state: _Search, deadline: Deadline) -> NDArray[np.float32] | None:
-        """The question's vector; None when it is not wanted or cannot be had (told in ``degraded``)."""
-        query = state.query
-        if query.vector is not None:
-            return own_vector(self._vectors, "vector", query.vector, query.model_id)
-        if query.model_id:
-            raise validate.fail("model_id", "names the model of vector, which is absent")
-        if state.plan.mode is Mode.KEYWORD or state.plan.whole_scope:
-            return None
-        if not self._vectors.matched:
-            state.degraded.append(self._vectors.mismatch())
-            return None
-        try:
-            return self._vectors.embedder.embed_query(query.query, deadline)
-        except EmbedderUnavailableError as error:
-            if state.plan.mode is Mode.VECTOR:
-                raise
-            state.degraded.append(
-                Degradation(DegradedCause.EMBEDDER_UNAVAILABLE, f"{error.message}; answered by words alone")
-            )
-            return None
+        When folding repetitions leaves fewer than k although a leg has more to offer, it is asked for four times as
+        many: a hundred copies of one text must not hide the rest. Not so in the profiles that restate another's
+        formula, which fixes the number.
+        """
+        plan = state.plan
+        while True:
+            found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
+            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
+            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+                return found, ranked
+            plan = replace(plan, candidates=4 * plan.candidates)
 
-    def _select(self, state: _Search, deadline: Deadline) -> tuple[Selection, int]:
-        wanted = state.query.filter
-        with self._store.read(deadline) as read:
-            revision = read.revision()
-            scope_no = read.scope_no(state.query.scope)
-            if scope_no is not None and state.plan.mode is not Mode.KEYWORD and self._pending_in(scope_no):
-                state.degraded.append(
-                    Degradation(
-                        DegradedCause.VECTORS_PENDING,
-                        "some memories still wait for their vector and can only be found by their words",
-                    )
-                )
-            restrict = None
-            if wanted.ids or wanted.metadata:
-                rids = read.rids_matching(state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None)
-                restrict = np.array(rids, np.int32)
-        return self._indexes.columns.select(scope_no, state.view, restrict), revision
-
-    def _reject(self, state: _Search, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
+    def _reject(self, state: Question, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
         if found is None:
             return None
         cosines = found.cosines[~np.isnan(found.cosines)]
@@ -227,7 +140,7 @@ class Searching:
         )
 
     def _nothing(
-        self, state: _Search, reason: RejectReason, revision: int, ranked: Ranked | None = None
+        self, state: Question, reason: RejectReason, revision: int, ranked: Ranked | None = None
     ) -> SearchAnswer:
         return SearchAnswer(
             hits=(),
@@ -243,7 +156,7 @@ class Searching:
 
     def _answer(
         self,
-        state: _Search,
+        state: Question,
         found: Candidates | None,
         ranked: Ranked,
         selection: Selection,
@@ -274,9 +187,11 @@ class Searching:
             plan=str(state.plan) if state.query.explain else "",
         )
 
-    def _fetch(self, read: ReadTxn, state: _Search, ranked: Ranked, likely: NDArray[np.int32]) -> list[tuple[int, Row]]:
+    def _fetch(
+        self, read: ReadTxn, state: Question, ranked: Ranked, likely: NDArray[np.int32]
+    ) -> list[tuple[int, Row]]:
         """The best k as (candidate position, row). A row that is gone meanwhile is replaced by the next best."""
-        rows: list[tuple[int, Row]] = []
+        rows: Placed = []
         at = 0
         while len(rows) < state.plan.k and at < len(likely):
             wanted = likely[at : at + state.plan.k - len(rows)]
@@ -285,7 +200,7 @@ class Searching:
             rows.extend((int(p), by_rid[int(ranked.rids[p])]) for p in wanted if int(ranked.rids[p]) in by_rid)
         return rows
 
-    def _folded_ids(self, read: ReadTxn, state: _Search, ranked: Ranked, rows: list[tuple[int, Row]]) -> dict[int, str]:
+    def _folded_ids(self, read: ReadTxn, state: Question, ranked: Ranked, rows: Placed) -> dict[int, str]:
         """Ids by rid of what was folded into the hits, as far as explanations will name them."""
         if not state.query.explain or not ranked.folded_count:
             return {}
@@ -296,11 +211,11 @@ class Searching:
 
     def _hits(
         self,
-        state: _Search,
+        state: Question,
         found: Candidates | None,
         ranked: Ranked,
         selection: Selection,
-        rows: list[tuple[int, Row]],
+        rows: Placed,
         folded: dict[int, str],
     ) -> list[Hit]:
         explanations = (
@@ -320,7 +235,7 @@ class Searching:
         ]
 
     def _expand(
-        self, read: ReadTxn, state: _Search, rows: list[Row], deadline: Deadline
+        self, read: ReadTxn, state: Question, rows: list[Row], deadline: Deadline
     ) -> list[tuple[Memory, str, float]]:
         """What the hits' links reach, as (memory, id of the hit, strength of the path); at most k."""
         depth = state.query.expand_links

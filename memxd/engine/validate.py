@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 import zoneinfo
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,6 +67,9 @@ def _scope_part(field: str, text: str) -> str:
     part = trim(text)
     if is_blank(part):
         raise fail(field, 'must not be blank; leave it out to mean "default"')
+    # Before trimming: two names that differ in a control character must not become one.
+    if any(unicodedata.category(c) in ("Cc", "Cs") and not c.isspace() for c in text):
+        raise fail(field, "must not hold control characters")
     if len(part) > Limits.SCOPE_PART:
         raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in part):
@@ -117,17 +120,19 @@ def query(text: str) -> str:
     return clean
 
 
-def tags(field: str, values: Iterable[str], limit: int = Limits.TAGS) -> tuple[str, ...]:
-    """Labels, trimmed, without repeats, sorted."""
+def tags(field: str, values: Collection[str], limit: int = Limits.TAGS) -> tuple[str, ...]:
+    """Labels, trimmed, without repeats, sorted. A set has no positions, so then the error names the field alone."""
     seen: set[str] = set()
-    for n, value in enumerate(values):
+    ordered = isinstance(values, Sequence)
+    for n, value in enumerate(values if ordered else sorted(values)):
+        path = f"{field}[{n}]" if ordered else field
         tag = trim(value)
         if is_blank(tag):
-            raise fail(f"{field}[{n}]", "must not be blank")
+            raise fail(path, "must not be blank")
         if len(tag) > Limits.TAG:
-            raise fail(f"{field}[{n}]", f"at most {Limits.TAG} characters, this has {len(tag)}")
+            raise fail(path, f"at most {Limits.TAG} characters, this has {len(tag)}")
         if any(unicodedata.category(c) == "Cc" for c in tag):
-            raise fail(f"{field}[{n}]", "must not hold control characters")
+            raise fail(path, "must not hold control characters")
         seen.add(tag)
     if len(seen) > limit:
         raise fail(field, f"at most {limit} tags, there are {len(seen)}")
@@ -148,14 +153,13 @@ def metadata(field: str, value: Json) -> dict[str, Any]:
 
 
 def _json_depth(field: str, value: Any, depth: int) -> None:
+    """Objects and lists are levels, the plain values in the innermost one are not."""
+    if not isinstance(value, dict | list | tuple):
+        return
     if depth > Limits.METADATA_DEPTH:
         raise fail(field, f"at most {Limits.METADATA_DEPTH} levels deep")
-    if isinstance(value, dict):
-        for item in value.values():
-            _json_depth(field, item, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _json_depth(field, item, depth + 1)
+    for item in value.values() if isinstance(value, dict) else value:
+        _json_depth(field, item, depth + 1)
 
 
 def ratio(field: str, value: float | None, default: float) -> float:
@@ -236,9 +240,9 @@ def filter_(value: Filter) -> Filter:
     minimum = value.importance_min
     return replace(
         value,
-        tags_any=frozenset(tags("filter.tags_any", sorted(value.tags_any), Limits.FILTER_TAGS)),
-        tags_all=frozenset(tags("filter.tags_all", sorted(value.tags_all), Limits.FILTER_TAGS)),
-        tags_none=frozenset(tags("filter.tags_none", sorted(value.tags_none), Limits.FILTER_TAGS)),
+        tags_any=frozenset(tags("filter.tags_any", value.tags_any, Limits.FILTER_TAGS)),
+        tags_all=frozenset(tags("filter.tags_all", value.tags_all, Limits.FILTER_TAGS)),
+        tags_none=frozenset(tags("filter.tags_none", value.tags_none, Limits.FILTER_TAGS)),
         created=_range("filter.created", value.created),
         event=_range("filter.event", value.event),
         importance_min=None if minimum is None else ratio("filter.importance_min", minimum, 0.0),

@@ -47,6 +47,18 @@ class Selection:
             self._mask = mask  # two threads may both get here: they make equal masks
         return mask
 
+    def changed(self, rids: Int32, gone: Int32, come: Int32, capacity: int) -> Selection:
+        """A selection of ``rids`` that differs from this one by ``gone``, then ``come``: takes a copy of the mask along
+        when there is one. ``capacity`` >= this one's."""
+        other = Selection(rids, capacity)
+        if self._mask is not None:
+            mask = np.zeros(capacity, np.uint8)
+            mask[: self.capacity] = self._mask
+            mask[gone] = 0
+            mask[come] = 1
+            other._mask = mask
+        return other
+
     def contains(self, rids: Int32) -> npt.NDArray[np.bool_]:
         """bool[n]: which of these rids (int32[n], any order, any value) are selected."""
         if not len(self):

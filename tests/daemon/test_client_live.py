@@ -83,6 +83,9 @@ def test_many_at_once(daemon: Any) -> None:
             o.memory.id for o in outcomes if isinstance(o, StoreAnswer)
         ]
         assert client.count() == 299
+        page = client.list(page_size=50, order="created_at_asc")
+        assert [len(page.memories), page.memories[0].content] == [50, "fact number 0"]
+        assert page.next_page_token
         assert len({m.id for m in client.iter_list(page_size=50)}) == 299
         good, bad = client.search_many([Question("fact number 5", k=3), "  "])
         assert isinstance(good, SearchAnswer)

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from memxd.index.columns import arrays as by_rid
-from memxd.index.columns.arrays import FOREVER, NAMES, NO_EVENT, ColumnArrays
-from memxd.index.columns.scopes import CachedSelection, ScopeRows, group_by_scope
+from memxd.index.columns.arrays import NAMES, ColumnArrays
+from memxd.index.columns.scopes import ScopeRows, group_by_scope, select_default
 from memxd.index.columns.snapshot import FILE_NAME, FORMAT, SnapshotError, read_snapshot, write_snapshot
 from memxd.index.columns.tags import TagSets
 from memxd.index.columns.visible import by_filter, by_moment, is_default_moment
 from memxd.index.durable import storage_error
 from memxd.index.selection import Selection
-from memxd.model import Change, Filter, IndexKind, IndexState, IndexStatus, RowFeatures, State, View
+from memxd.model import Change, Filter, IndexKind, IndexState, IndexStatus, RowFeatures, View
 
 __all__ = ["Columns"]
 
@@ -55,7 +55,7 @@ class _Table:
         if not known:
             scope.add(row.rid)
             self.rows += 1
-        scope.epoch += 1
+        scope.touch(row.rid)
 
     def remove(self, rid: int) -> None:
         """Forget a row; unknown rids are passed over."""
@@ -64,7 +64,7 @@ class _Table:
         scope = self.scopes[int(self.arrays.scope[rid])]
         self.arrays.state[rid] = 0
         scope.drop()
-        scope.epoch += 1
+        scope.touch(rid)
         self.rows -= 1
 
 
@@ -150,7 +150,7 @@ class Columns:
             arrays = table.arrays
             if scope is None:
                 return Selection(np.empty(0, np.int32), arrays.capacity)
-            epoch, cached = scope.epoch, scope.cached
+            epoch, cached, touched = scope.epoch, scope.cached, scope.touched_since_cached()
             everything = scope.rids(arrays) if restrict is None else None
         if everything is None:
             rids = _own(arrays, scope_no, np.asarray(restrict))
@@ -158,9 +158,10 @@ class Columns:
         elif not is_default_moment(view):
             rids = everything[by_moment(arrays, everything, view)]
         else:
-            if cached is None or cached.epoch != epoch or not cached.begin <= view.now < cached.end:
-                cached = _default(arrays, everything, view, epoch)
-                scope.cached = cached
+            if cached is None or touched is None or not cached.begin <= view.now < cached.end:
+                scope.cached = cached = select_default(arrays, everything, view.now, epoch)
+            elif touched:
+                scope.cached = cached = cached.refreshed(arrays, touched, view.now, epoch)
             if not _narrows(view.filter):
                 return cached.selection
             rids = cached.selection.rids
@@ -197,9 +198,12 @@ class Columns:
         *,
         revision: int = 0,
     ) -> None:
-        """Fill anew from the store's rows beside the present ones, then swap; what ``apply`` brings meanwhile is in
-        the result. ``total``: expected rows, for ``progress(done, total)``. ``revision``: the snapshot's revision; the
-        watermark becomes at least this. One at a time."""
+        """Fill anew from the store's rows beside the present ones, then swap and flush.
+
+        ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
+        what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises as ``flush``.
+        """
         with self._rebuilding:
             with self._lock:
                 self._catch_up = []
@@ -268,16 +272,6 @@ def _own(arrays: ColumnArrays, scope_no: int | None, restrict: npt.NDArray[np.in
     rids = rids[(rids >= 0) & (rids < arrays.capacity)].astype(np.int32)
     own: Rids = rids[(arrays.scope.take(rids) == scope_no) & (arrays.state.take(rids) != 0)]
     return own
-
-
-def _default(arrays: ColumnArrays, rids: Rids, view: View, epoch: int) -> CachedSelection:
-    """The active, unexpired rows at ``view.now``, and for which moments that stays true."""
-    active = rids[arrays.state.take(rids) == State.ACTIVE]
-    until = arrays.valid_until.take(active)
-    unexpired = until > view.now
-    begin = int(until[~unexpired].max(initial=NO_EVENT))
-    end = int(until[unexpired].min(initial=FOREVER))
-    return CachedSelection(epoch, begin, end, Selection(active[unexpired], arrays.capacity))
 
 
 def _cause(error: Exception) -> str:

@@ -1,9 +1,10 @@
 """The rules of a view, evaluated with numpy over the by-rid arrays.
 
-Owns which rows a ``View`` lets through (the store has the same rules in SQL, and a test compares both). Knows neither
+Owns which rows a ``View`` lets through (the store has the same rules in SQL: they change together). Knows neither
 ids nor metadata: the caller narrows by those. Used by ``Columns.select``.
 
-The moment and the states: ``as_of`` decides by the interval [event, else created; valid_until) and hides archived rows;
+The moment and the states: ``as_of`` decides by the interval [event, else created; valid_until) and hides archived rows
+(named states do not count then: the contract refuses the two together);
 else ``filter.states`` names exactly those states, expired rows included; else ``every_state`` shows all; else active
 and unexpired, and with ``include_superseded`` the superseded ones as well, whatever their valid_until.
 """
@@ -37,8 +38,6 @@ def by_moment(arrays: ColumnArrays, rids: Rids, view: View) -> Verdict:
         verdict = (state != 0) & (state != State.ARCHIVED) & (arrays.valid_until.take(rids) > view.as_of)
         event = arrays.event.take(rids)
         verdict &= np.where(event == NO_EVENT, arrays.created.take(rids), event) <= view.as_of
-        if view.filter.states:
-            verdict &= _one_of(state, view.filter.states)
         return verdict
     if view.filter.states:
         return _one_of(state, view.filter.states)

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -101,6 +102,15 @@ def set_aside(folder: Path, aside: Path) -> None:
     """Move a broken folder away for a look at it later; only the newest is kept."""
     shutil.rmtree(aside, ignore_errors=True)
     folder.replace(aside)
+
+
+def await_unlocked(folder: Path, seconds: float) -> None:
+    """Wait until no writer has the folder: one whose daemon was killed may live for a moment longer."""
+    end = time.monotonic() + seconds
+    while (held := lock(folder)) is None and time.monotonic() < end:
+        time.sleep(0.02)
+    if held is not None:
+        os.close(held)
 
 
 def lock(folder: Path) -> int | None:

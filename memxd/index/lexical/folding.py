@@ -39,7 +39,8 @@ class Folding:
         self._asked = False
         self._stopping = False
         self._since: float | None = None  # when the oldest change that is not durable came
-        self._failures = 0
+        self._failures = 0  # in a row
+        self._failed_steps = 0  # ever
         self._not_before = 0.0
         self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
         self._thread.start()
@@ -57,9 +58,9 @@ class Folding:
         """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails."""
         target = self._state.changes
         with self._wake:
-            failures = self._failures
+            failed = self._failed_steps
             while self._state.committed < target:
-                if self._failures != failures or self._stopping:
+                if self._failed_steps != failed or self._stopping:
                     raise IndexUnavailableError(f"the keyword index cannot be written: {self.message or 'closing'}")
                 deadline.check()
                 self._asked = True
@@ -114,6 +115,8 @@ class Folding:
 
     def _due(self, now: float) -> bool:
         documents, changes = self._state.pending()
+        if changes == 0:
+            self._since, self._asked = None, False  # what was asked for while the last job was made went along with it
         if self._asked and changes > 0:
             return True
         old = self._since is not None and now - self._since >= self._seconds
@@ -155,6 +158,7 @@ class Folding:
         self._end_child()
         with self._wake:
             self._failures += 1
+            self._failed_steps += 1
             self.message = str(error)
             self._since = self._since or time.monotonic()
             self._not_before = time.monotonic() + min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 12))

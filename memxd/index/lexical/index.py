@@ -22,7 +22,7 @@ from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
 from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
 from memxd.index.lexical.child import ChildError
-from memxd.index.lexical.files import DamagedError, set_aside, sync
+from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
@@ -35,6 +35,7 @@ __all__ = ["LexicalIndex"]
 _log = logging.getLogger(__name__)
 _FORMAT = 1
 _CLOSE_SECONDS = 10.0
+_ORPHAN_SECONDS = 2.0
 #: rid, terms (None = gone), length, revision: what happened during a rebuild, to be told to the new index too.
 _Entry: TypeAlias = tuple[int, dict[str, int] | None, int, int]
 
@@ -85,6 +86,8 @@ class LexicalIndex:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         for leftover in ("new", "old"):
             shutil.rmtree(self._directory / leftover, ignore_errors=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        await_unlocked(self._folder, _ORPHAN_SECONDS)
         try:
             committed = open_folder(self._folder, self._stamp)
         except DamagedError as error:

@@ -141,5 +141,4 @@ def _selected(selection: SelectedRows, rids: Int32) -> npt.NDArray[np.bool_]:
     if not len(selection):
         return np.zeros(rids.shape[0], np.bool_)
     at = np.minimum(np.searchsorted(selection.rids, rids), len(selection) - 1)
-    inside: npt.NDArray[np.bool_] = selection.rids[at] == rids
-    return inside
+    return np.equal(selection.rids[at], rids)

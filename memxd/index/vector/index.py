@@ -20,10 +20,11 @@ from memxd._fast.protocols import DotKernel
 from memxd.errors import IndexUnavailableError
 from memxd.index.durable import storage_error
 from memxd.index.selection import Selection
-from memxd.index.vector.files import disk_bytes, free_number, is_new, remove_others
+from memxd.index.vector.files import disk_bytes, remove_others
 from memxd.index.vector.generation import Generation, Successor
 from memxd.index.vector.hits import VectorHits
-from memxd.index.vector.manifest import FORMAT, ManifestError, read_manifest
+from memxd.index.vector.loading import load
+from memxd.index.vector.manifest import FORMAT
 from memxd.index.vector.probe import Snapshot, search
 from memxd.index.vector.rows import DimensionError
 from memxd.index.vector.tuning import VectorTuning
@@ -49,14 +50,13 @@ class VectorIndex:
         self._lock = threading.Lock()  # rows and watermark
         self._saving = threading.Lock()  # files; taken before _lock
         self._making = threading.Lock()  # one next generation at a time
-        self._state = IndexState.READY
-        self._message = ""
-        self._watermark = self._durable = 0
+        loaded = load(directory, model_id, dimension, tuning)
+        self._current, self._state, self._message = loaded.generation, loaded.state, loaded.message
+        self._watermark = self._durable = loaded.watermark
         self._dirty = False
         self._catch_up: list[Change] | None = None
         self._interrupt = threading.Event()  # the renewal shall give way
         self._closed = False
-        self._load()
         self._upkeep = Upkeep(tuning, self._renewal_due, self._renew, self._renewal_failed)
         self._upkeep.changed(bool(self._renewal_due()))
 
@@ -69,26 +69,6 @@ class VectorIndex:
         dimension are kept, unused (``mismatched``)."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(directory, model_id, dimension, dot, tuning)
-
-    def _load(self) -> None:
-        loaded: Generation | None = None
-        try:
-            manifest, alive, blocks = read_manifest(self._directory)
-            if (manifest.model_id, manifest.dimension) == (self._model_id, self._dimension):
-                loaded, self._message = Generation.load(self._directory, manifest, alive, blocks, self._tuning)
-                remove_others(self._directory, manifest.generation)
-            else:
-                self._state = IndexState.MISMATCHED
-                has = f"{manifest.model_id} ({manifest.dimension} dimensions)"
-                self._message = f"the vectors are of model {has}, not {self._model_id} ({self._dimension})"
-            self._watermark = self._durable = manifest.watermark
-        except (ManifestError, OSError) as error:
-            if not (isinstance(error, FileNotFoundError) and is_new(self._directory)):
-                text = str(error) if isinstance(error, ManifestError) else "a file is missing or cannot be read"
-                self._message = f"the vector index is not usable and will be rebuilt: {text}"
-        if self._message:
-            _log.warning("%s", self._message)
-        self._current = loaded or Generation.begin(self._directory, free_number(self._directory), self._dimension)
 
     @property
     def watermark(self) -> int:
@@ -205,11 +185,13 @@ class VectorIndex:
         *,
         revision: int = 0,
     ) -> None:
-        """Build anew from the store's rows beside the present files, then swap. What ``apply`` brings meanwhile is in
-        the result. ``changes``: each live row once. ``total``: expected rows, for ``progress(done, total)``.
-        ``revision``: the snapshot's revision; the
-        watermark becomes at least this. One at a time; the graph follows in the background. Raises StorageFullError,
-        StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError)."""
+        """Build anew from the store's rows beside the present files, then swap; the graph follows in the background.
+
+        ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
+        what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises
+        StorageFullError, StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError).
+        """
         self._interrupt.set()
         with self._making:
             self._interrupt.clear()

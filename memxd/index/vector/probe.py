@@ -79,11 +79,13 @@ def _survivors(
 ) -> npt.NDArray[np.int32]:
     """Distinct rids of live, selected candidates, and of every selected memory whose rows the graph does not know."""
     view = snapshot.view
-    tail = view.rids[graph.rows : snapshot.count]
-    rids = np.unique(np.concatenate([view.rids[rows], tail]))
+    rids = np.concatenate([view.rids[rows], view.rids[graph.rows : snapshot.count]])
     if len(rids) > 1024:
         selection.mask  # noqa: B018 - many look-ups: make the mask, which the selection keeps
-    return rids[selection.contains(rids)]
+    rids = np.sort(rids[selection.contains(rids)])
+    distinct = np.ones(len(rids), np.bool_)  # np.unique takes twenty times as long on nearly sorted integers
+    np.not_equal(rids[1:], rids[:-1], out=distinct[1:])
+    return rids[distinct]
 
 
 def _hits(

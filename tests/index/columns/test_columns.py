@@ -94,7 +94,7 @@ def visible(r: RowFeatures, view: View) -> bool:
     if view.as_of is not None:
         begin = r.created_at if r.event_at is None else r.event_at
         moment = begin <= view.as_of and (r.valid_until is None or view.as_of < r.valid_until)
-        moment = moment and r.state != State.ARCHIVED and (not f.states or r.state in f.states)
+        moment = moment and r.state != State.ARCHIVED
     elif f.states:
         moment = r.state in f.states
     elif view.every_state:
@@ -201,6 +201,29 @@ def test_a_memory_that_expires_leaves_a_cached_selection(tmp_path: Path) -> None
     assert columns.select(1, View(Filter(), now=12)) is first  # the usual question costs nothing
     columns.apply(Change(3, 3, row(3)))
     assert columns.select(1, View(Filter(), now=12)).rids.tolist() == [1, 2, 3]
+
+
+def test_a_corrected_selection_equals_one_made_anew(tmp_path: Path) -> None:
+    columns = Columns.open(tmp_path)
+    rng = np.random.default_rng(4)
+    model: dict[int, RowFeatures] = {}
+    view = View(Filter(), now=10)
+    for revision in range(1, 1500):
+        rid = int(rng.integers(0, 300)) + revision // 5
+        if rng.random() < 0.2:
+            model.pop(rid, None)
+            columns.apply(Change(revision, rid, None))
+        else:
+            until = None if rng.random() < 0.7 else int(rng.integers(5, 15))
+            model[rid] = row(rid, state=int(rng.integers(1, 4)), valid_until=until)
+            columns.apply(Change(revision, rid, model[rid]))
+        if rng.random() < 0.3 or 700 < revision < 1000:
+            continue  # sometimes many changes lie between two questions
+        selection = columns.select(1, view)
+        assert selection.rids.tolist() == sorted(r.rid for r in model.values() if visible(r, view))
+        assert np.flatnonzero(selection.mask).tolist() == selection.rids.tolist()
+        if revision % 100 == 0:
+            view = View(Filter(), now=int(rng.integers(4, 16)))
 
 
 def test_tag_hash_ignores_order_and_repetition_but_not_the_tags() -> None:

@@ -1,0 +1,149 @@
+"""A question under way: validated, resolved to a plan, embedded, and the rows that may answer it.
+
+Owns the first three steps of a search and the state that the later ones share. Does not look for answers. Called by
+search.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memxd.engine import validate
+from memxd.engine.embedding import own_vector
+from memxd.engine.indexes import Indexes
+from memxd.engine.profiles import Plan, RankingDefaults, resolve
+from memxd.engine.vectors import Vectors
+from memxd.errors import EmbedderUnavailableError
+from memxd.index.selection import Selection
+from memxd.model import Clock, Deadline, Degradation, DegradedCause, IndexKind, Limits, Mode, SearchQuery, View
+from memxd.store import Store
+
+
+@dataclass(slots=True)
+class Watch:
+    """Microseconds by stage."""
+
+    started: float = field(default_factory=time.perf_counter)
+    last: float = field(default_factory=time.perf_counter)
+    stages: list[tuple[str, int]] = field(default_factory=list)
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.stages.append((stage, round((now - self.last) * 1e6)))
+        self.last = now
+
+    def report(self) -> tuple[tuple[str, int], ...]:
+        return (*self.stages, ("total", round((time.perf_counter() - self.started) * 1e6)))
+
+
+@dataclass(slots=True)
+class Question:
+    """One search under way. ``asked_at`` in microseconds; ``degraded`` grows as steps must do without something."""
+
+    query: SearchQuery
+    plan: Plan
+    view: View
+    asked_at: int
+    min_relevance: float
+    watch: Watch
+    degraded: list[Degradation] = field(default_factory=list)
+
+
+class Asking:
+    """The steps before the legs. One per engine; holds no state of a search."""
+
+    def __init__(
+        self,
+        store: Store,
+        indexes: Indexes,
+        vectors: Vectors,
+        clock: Clock,
+        defaults: RankingDefaults,
+        pending_in: Callable[[int], bool],
+    ) -> None:
+        self._store = store
+        self._indexes = indexes
+        self._vectors = vectors
+        self._clock = clock
+        self._defaults = defaults
+        self._pending_in = pending_in
+
+    def prepare(self, query: SearchQuery) -> Question:
+        """Check every field of the request and settle how it will be ranked."""
+        clean = replace(
+            query,
+            scope=validate.scope(query.scope),
+            query=validate.query(query.query),
+            filter=validate.filter_(query.filter),
+            time_zone=validate.time_zone(query.time_zone),
+        )
+        validate.instant("asked_at", query.asked_at)
+        validate.instant("as_of", query.as_of)
+        if query.as_of is not None and query.filter.states:
+            raise validate.fail("as_of", "does not go together with filter.states")
+        validate.integer("expand_links", query.expand_links, 0, 0, Limits.EXPAND_LINKS)
+        k = validate.integer("k", query.k, Limits.K_DEFAULT, 1, Limits.K)
+        plan = resolve(
+            query.ranking,
+            mode=query.mode,
+            k=k,
+            exact=query.exact,
+            model_tau=self._vectors.embedder.info.tau,
+            defaults=self._defaults,
+        )
+        now = self._clock()
+        return Question(
+            clean,
+            plan,
+            View(clean.filter, now, query.as_of, query.include_superseded),
+            now if query.asked_at is None else query.asked_at,
+            validate.ratio("min_relevance", query.min_relevance, 0.0),
+            Watch(),
+        )
+
+    def embed(self, state: Question, deadline: Deadline) -> NDArray[np.float32] | None:
+        """The question's vector; None when it is not wanted or cannot be had (told in ``degraded``)."""
+        query = state.query
+        if query.vector is not None:
+            return own_vector(self._vectors, "vector", query.vector, query.model_id)
+        if query.model_id:
+            raise validate.fail("model_id", "names the model of vector, which is absent")
+        if state.plan.mode is Mode.KEYWORD or state.plan.whole_scope:
+            return None
+        if not self._vectors.matched:
+            state.degraded.append(self._vectors.mismatch())
+            return None
+        try:
+            return self._vectors.embedder.embed_query(query.query, deadline)
+        except EmbedderUnavailableError as error:
+            if state.plan.mode is Mode.VECTOR:
+                raise
+            state.degraded.append(
+                Degradation(DegradedCause.EMBEDDER_UNAVAILABLE, f"{error.message}; answered by words alone")
+            )
+            return None
+
+    def select(self, state: Question, deadline: Deadline) -> tuple[Selection, int]:
+        """The rows that may answer, and the store's revision."""
+        wanted = state.query.filter
+        self._indexes.require(IndexKind.COLUMNS)
+        with self._store.read(deadline) as read:
+            revision = read.revision()
+            scope_no = read.scope_no(state.query.scope)
+            if scope_no is not None and state.plan.mode is not Mode.KEYWORD and self._pending_in(scope_no):
+                state.degraded.append(
+                    Degradation(
+                        DegradedCause.VECTORS_PENDING,
+                        "some memories still wait for their vector and can only be found by their words",
+                    )
+                )
+            restrict = None
+            if wanted.ids or wanted.metadata:
+                rids = read.rids_matching(state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None)
+                restrict = np.array(rids, np.int32)
+        return self._indexes.columns.select(scope_no, state.view, restrict), revision
