@@ -81,6 +81,10 @@ other-languages: env tools ## Generate stubs for Go and TypeScript and run the e
 debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
 
+.PHONY: fuzz
+fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 --count 0"
+	@PYTHONPATH=. $(PY) tests/fuzz/fuzz_run.py $(ARGS)
+
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/
 	@$(PY) scripts/build_model_wheel.py --out dist

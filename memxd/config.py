@@ -80,7 +80,7 @@ class Config:
         high=65_536,
     )
     max_streams: int = _setting(
-        4,
+        16,
         "StoreMany and Rebuild streams at once; more are refused with OVERLOADED.",
         "int",
         unit="streams",
@@ -231,6 +231,15 @@ def system_time_zone(environ: Mapping[str, str] | None = None) -> str:
 def process_environ() -> Mapping[str, str]:
     """The process's environment, for the few callers that must hand it on (the one door to ``os.environ``)."""
     return os.environ
+
+
+def silence_grpc() -> None:
+    """Keep gRPC's own lines out of the log, unless the operator's environment asks for them. Before gRPC's first use.
+
+    They are no lines of ours in form, and quote what any peer sends (a GOAWAY's text with its line breaks). What they
+    tell and matters, a failed bind, is raised as well.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def _user_folder(environ: Mapping[str, str] | None, xdg: str, default: Path) -> Path:

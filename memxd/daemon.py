@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
-from memxd.config import Config, process_environ, system_time_zone
+from memxd.config import Config, process_environ, silence_grpc, system_time_zone
 from memxd.errors import ConfigError, MemxdError, StartupError
 from memxd.locks import FileLock
 from memxd.logs import configure
@@ -54,6 +54,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     """
     environ = process_environ() if environ is None else environ
     configure(config.log_level, config.log_format)
+    silence_grpc()
     faulthandler.enable()
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)

@@ -1,6 +1,8 @@
 """What each kernel module offers, as protocols: the types behind ``Kernels``.
 
-A protocol is fulfilled by a module, compiled or not; mypy checks the twins against it, tests/fast the compiled ones.
+Owns the signatures that the callers of kernels may rely on; each twin documents its functions. A protocol is
+fulfilled by a module, compiled or not: mypy checks the twins against it, tests/fast the compiled ones. Adding a kernel
+module adds its protocol here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
  * themselves where it counts, on bare arrays whose lengths the entries have checked.
  *
  * No fused multiply-add, no reordering: every width of register gives the bits of the Python twin, so that the widest
- * one a machine has can be chosen at run time (CLONES) without anybody seeing a difference but speed.
+ * one a machine has can be chosen at run time (MEMXD_CLONES) without anybody seeing a difference but speed.
  */
 #ifndef MEMXD_RANK_LOOPS_H
 #define MEMXD_RANK_LOOPS_H
@@ -17,48 +17,6 @@
 #define MEMXD_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define MEMXD_CLONES
-/* Smallest and largest finite value, mean and deviation of the distances from the smallest; deviation 0 = no spread. */
-typedef struct {
-    double low, high, mean, deviation;
-} memxd_moments;
-
-static memxd_moments memxd_measure(const double *raw, size_t n)
-{
-    memxd_moments m = {0.0, 0.0, 0.0, 0.0};
-    if (n == 0)
-        return m;
-    memxd_range(raw, n, INFINITY, &m.low, &m.high);
-    if (m.low >= m.high)
-        return m; /* none is finite, or all are equal */
-    m.mean = memxd_sum_distances(raw, n, m.low, m.high) / (double)n;
-    m.deviation = sqrt(memxd_sum_squares(raw, n, m.low, m.high, m.mean) / (double)n);
-    if (!(m.deviation > 0.0 && m.deviation < INFINITY))
-        m.deviation = 0.0;
-    return m;
-}
-
-static inline double memxd_z_score(double value, memxd_moments m)
-{
-    return m.deviation > 0.0 ? (memxd_clamp(value, m.low, m.high) - m.low - m.mean) / m.deviation : 0.0;
-}
-
-static inline double memxd_sigmoid(double z)
-{
-    if (z >= 0.0)
-        return 1.0 / (1.0 + exp(-z));
-    double e = exp(z);
-    return e / (1.0 + e);
-}
-
-/* z-scores and sigmoids of n values in the light of m. */
-static void memxd_normalise(const double *raw, size_t n, memxd_moments m, double *z, double *score)
-{
-    for (size_t i = 0; i < n; i++) {
-        z[i] = memxd_z_score(raw[i], m);
-        score[i] = memxd_sigmoid(z[i]);
-    }
-}
-
 #endif
 
 #define MEMXD_BLOCK 512

@@ -70,7 +70,7 @@ def own_vector(vectors: Vectors, field: str, vector: Sequence[float], model_id: 
         )
     if model_id != info.id:
         raise ModelMismatchError(
-            f"{field} is of model {model_id or 'not named'!r}, this daemon uses {info.id!r}; "
+            f"{field} is {'of another model' if model_id else 'of no named model'}, this daemon uses {info.id!r}; "
             "leave the vector out and the daemon embeds the text",
             metadata={"model_id": info.id, "dimension": str(info.dimension)},
         )

@@ -25,8 +25,10 @@ from memxd.engine.storing import Storing
 from memxd.engine.validate import integer
 from memxd.engine.vectors import Vectors, open_vectors
 from memxd.model import (
+    NO_DEADLINE,
     Change,
     Clock,
+    Deadline,
     EngineStatus,
     IdFactory,
     IndexKind,
@@ -150,10 +152,10 @@ class Engine:
 
     # -- administration --------------------------------------------------------------------------------------------
 
-    def status(self, max_scopes: int | None = None) -> EngineStatus:
+    def status(self, max_scopes: int | None = None, deadline: Deadline = NO_DEADLINE) -> EngineStatus:
         """How everything is; ``max_scopes`` 0..1,000, None = 100."""
         limit = integer("max_scopes", max_scopes, 100, 0, 1_000)
-        with self._store.read() as read:
+        with self._store.read(deadline) as read:
             revision = read.revision()
             totals = read.totals()
             scopes = read.scopes(limit) if limit else []
@@ -197,10 +199,10 @@ class Engine:
             tau=info.tau,
         )
 
-    def flush(self) -> int:
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> int:
         """Write counters and indexes out; returns the revision every index file then reflects."""
         self._store.flush_counters()
-        return self._indexes.flush()
+        return self._indexes.flush(deadline)
 
     def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
         """Build one index (None: every one) anew from the store while searches go on."""

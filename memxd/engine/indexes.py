@@ -1,8 +1,8 @@
-"""The three derived indexes as one: opened, caught up, told of changes, rebuilt, flushed.
+"""The three derived indexes as one: opened, caught up, told of changes, flushed.
 
-Owns their life: replay or rebuild at start, the order in which a commit reaches them, the periodic flush that moves
-their durable watermarks, and the pruning of the change log behind them. Owns no file format (index/ does) and no truth
-(store/ does). Called by the engine; ``on_commit`` and ``on_counters`` by the store's writer thread.
+Owns their life: replay or rebuild (rebuilding.py) at start, the order in which a commit reaches them, the periodic
+flush that moves their durable watermarks, and the pruning of the change log behind them. Owns no file format (index/
+does) and no truth (store/ does). Called by the engine; ``on_commit`` by the store's writer thread.
 """
 
 from __future__ import annotations
@@ -10,19 +10,27 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Protocol
 
 from memxd._fast import Kernels
-from memxd.engine.content import public_text
-from memxd.errors import IndexUnavailableError, MemxdError, ShuttingDownError
+from memxd.engine.rebuilding import Index, Rebuilding, public
+from memxd.errors import MemxdError
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
-from memxd.model import DAY, Change, Clock, IndexKind, IndexState, IndexStatus, Micros, Progress
+from memxd.model import (
+    DAY,
+    NO_DEADLINE,
+    Change,
+    Clock,
+    Deadline,
+    IndexKind,
+    IndexState,
+    IndexStatus,
+    Micros,
+    Progress,
+)
 from memxd.store import Store
 
 log = logging.getLogger(__name__)
@@ -35,34 +43,6 @@ PRUNE_EVERY = 120
 KEEP_CHANGES: Micros = 7 * DAY
 #: A missing or stale index of at most so many rows is mended before the daemon is ready, larger ones behind its back.
 SMALL = 20_000
-
-
-class Index(Protocol):
-    """What this module asks of each index."""
-
-    @property
-    def watermark(self) -> int: ...
-    @property
-    def durable_watermark(self) -> int: ...
-    def apply(self, change: Change) -> None: ...
-    def rebuild(
-        self,
-        changes: Iterator[Change],
-        total: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-        *,
-        revision: int = 0,
-    ) -> None: ...
-    def flush(self) -> None: ...
-    def status(self) -> IndexStatus: ...
-    def close(self) -> None: ...
-
-
-def _public(change: Change) -> Change:
-    """The change as the indexes may see it: without the text of private spans."""
-    if change.text is None:
-        return change
-    return replace(change, text=public_text(change.text))
 
 
 class Indexes:
@@ -81,10 +61,8 @@ class Indexes:
             IndexKind.VECTOR: vector,
             IndexKind.KEYWORD: lexical,
         }
-        self._rebuilding = {kind: threading.Lock() for kind in self._by_kind}
-        #: Indexes that lack most of what the store holds, because their rebuild has not finished.
-        self._unready: set[IndexKind] = set()
         self._stop = threading.Event()
+        self._rebuilding = Rebuilding(store, self._by_kind, self._stop)
         self._threads: list[threading.Thread] = []
 
     @classmethod
@@ -113,12 +91,16 @@ class Indexes:
         for kind in behind:
             # Columns decide what is visible at all: nothing can be answered without them.
             if small or kind is IndexKind.COLUMNS:
-                self._rebuild_logged(kind)
+                self._rebuild_before_serving(kind)
             else:
-                self._unready.add(kind)
-                self._spawn(f"memxd-rebuild-{kind.name.lower()}", partial(self._rebuild_logged, kind))
+                self._rebuilding.mark_unready(kind)
+                self._spawn(f"memxd-rebuild-{kind.name.lower()}", partial(self._rebuilding.run_logged, kind))
         self._spawn("memxd-index-flush", self._flush_loop)
         return self
+
+    def _rebuild_before_serving(self, kind: IndexKind) -> None:
+        self._rebuilding.mark_failed(kind)  # unless the rebuild succeeds
+        self._rebuilding.run_logged(kind)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name=name, daemon=False)
@@ -129,10 +111,16 @@ class Indexes:
 
     def on_commit(self, changes: list[Change]) -> None:
         """Tell every index, before the writers are answered. Called by the store's writer thread."""
-        for change in changes:
-            seen = _public(change)
-            for index in self._by_kind.values():
-                index.apply(seen)
+        seen = [public(change) for change in changes]
+        for kind, index in self._by_kind.items():
+            if self._rebuilding.is_deaf(kind):
+                continue  # what it missed comes with its rebuild
+            try:
+                for change in seen:
+                    index.apply(change)
+            except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
+                self._rebuilding.mark_failed(kind)
+                log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
 
     def _catch_up(self, kind: IndexKind) -> bool:
         """Replay what the index missed; False when it must be rebuilt."""
@@ -145,67 +133,15 @@ class Indexes:
                 return target == 0
             missed = 0
             for change in read.changes_since(index.watermark):
-                index.apply(_public(change))
+                index.apply(public(change))
                 missed += 1
         log.info("replayed %d changes into the %s index", missed, kind.name.lower())
         return True
 
-    # -- rebuilding --------------------------------------------------------------------------------------------------
-
-    def _rebuild_logged(self, kind: IndexKind) -> None:
-        log.warning(
-            "rebuilding the %s index from the store: %s",
-            kind.name.lower(),
-            self._by_kind[kind].status().message or "it is missing or too old",
-        )
-        try:
-            self._rebuild(kind, lambda _done, _total: None)
-        except MemxdError as error:
-            log.error("rebuilding the %s index failed: %s", kind.name.lower(), error.message)
-
-    def _rebuild(self, kind: IndexKind, progress: Callable[[int, int], None]) -> None:
-        with self._rebuilding[kind]:
-            with self._store.read() as read:
-                total, revision = read.totals().memories, read.revision()
-            self._by_kind[kind].rebuild(self._rows(), total, progress, revision=revision)
-        self._unready.discard(kind)
-
-    def _rows(self) -> Iterator[Change]:
-        """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
-        with self._store.read() as read:
-            for change in read.all_rows():
-                if self._stop.is_set():  # an early end would look like a complete rebuild
-                    raise ShuttingDownError("the daemon is stopping; the rebuild begins again at the next start")
-                yield _public(change)
-
     def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
         """Build one index (None: every one) anew while searches go on; yields progress."""
         for each in [kind] if kind is not None else list(self._by_kind):
-            yield from self._rebuild_with_progress(each)
-
-    def _rebuild_with_progress(self, kind: IndexKind) -> Iterator[Progress]:
-        events: SimpleQueue[Progress | BaseException | None] = SimpleQueue()
-
-        def work() -> None:
-            try:
-                self._rebuild(kind, lambda done, total: events.put(Progress(kind, done, total)))
-                self._by_kind[kind].flush()
-                events.put(None)
-            except BaseException as error:  # handed over to the caller below, whatever it is
-                events.put(error)
-
-        thread = threading.Thread(target=work, name=f"memxd-rebuild-{kind.name.lower()}")
-        thread.start()
-        last = Progress(kind, 0, 0)
-        try:
-            while (event := events.get()) is not None:
-                if isinstance(event, BaseException):
-                    raise event
-                last = event
-                yield event
-        finally:
-            thread.join()
-        yield Progress(kind, last.total, last.total, True, self._by_kind[kind].watermark)
+            yield from self._rebuilding.stream(each)
 
     # -- durability ----------------------------------------------------------------------------------------------------
 
@@ -213,6 +149,7 @@ class Indexes:
         rounds = 0
         while not self._stop.wait(FLUSH_SECONDS):
             try:
+                self._mend()
                 durable = self.flush()
                 if rounds % PRUNE_EVERY == 0:
                     self._prune(durable)
@@ -220,7 +157,14 @@ class Indexes:
             except MemxdError as error:
                 log.error("flushing the indexes failed, will try again: %s", error.message)
 
-    def flush(self) -> int:
+    def _mend(self) -> None:
+        """Rebuild what failed since the last look."""
+        for status in self.status():
+            if status.state is IndexState.FAILED:
+                self._rebuilding.mark_failed(status.kind)
+                self._rebuilding.run_logged(status.kind)
+
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> int:
         """Make every index durable; returns the lowest revision their files reflect.
 
         Raises the error of the first that failed, after all were tried.
@@ -229,6 +173,7 @@ class Indexes:
         for index in self._by_kind.values():
             if index.durable_watermark == index.watermark:
                 continue
+            deadline.check()
             try:
                 index.flush()
             except MemxdError as error:
@@ -243,19 +188,12 @@ class Indexes:
         self._store.write(lambda txn: txn.prune_changes(durable + 1, before))
 
     def require(self, kind: IndexKind) -> None:
-        """Raise IndexUnavailableError while the index is being built and would miss most of what is stored."""
-        if kind in self._unready:
-            raise IndexUnavailableError(f"the {kind.name.lower()} index is being built; see AdminService.Status")
+        """Raise IndexUnavailableError for an index whose answers would lack something."""
+        self._rebuilding.require(kind)
 
     def status(self) -> tuple[IndexStatus, ...]:
         """How each index is, in the order of IndexKind."""
-        found = []
-        for kind in IndexKind:
-            status = self._by_kind[kind].status()
-            if kind in self._unready or self._rebuilding[kind].locked():
-                status = replace(status, state=IndexState.REBUILDING)
-            found.append(status)
-        return tuple(found)
+        return tuple(self._rebuilding.status(kind) for kind in IndexKind)
 
     def stop(self) -> None:
         """Stop the threads of this module; rebuilds end early and begin again at the next start."""

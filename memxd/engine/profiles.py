@@ -45,7 +45,7 @@ class RankingDefaults:
     rrf_k: int = 60
     vector_weight: float = 0.6
     keyword_weight: float = 0.4
-    reject_below: float = 0.15
+    reject_below: float = 0.20
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from memxd.engine.profiles import Plan, RankingDefaults, resolve
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError
 from memxd.index.selection import Selection
-from memxd.model import Clock, Deadline, Degradation, DegradedCause, Limits, Mode, SearchQuery, View
+from memxd.model import Clock, Deadline, Degradation, DegradedCause, IndexKind, Limits, Mode, SearchQuery, View
 from memxd.store import Store
 
 
@@ -131,6 +131,7 @@ class Asking:
     def select(self, state: Question, deadline: Deadline) -> tuple[Selection, int]:
         """The rows that may answer, and the store's revision."""
         wanted = state.query.filter
+        self._indexes.require(IndexKind.COLUMNS)
         with self._store.read(deadline) as read:
             revision = read.revision()
             scope_no = read.scope_no(state.query.scope)

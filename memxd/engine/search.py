@@ -37,6 +37,7 @@ from memxd.model import (
     Limits,
     Memory,
     Mode,
+    Profile,
     RejectReason,
     SearchAnswer,
     SearchQuery,
@@ -80,9 +81,8 @@ class Searching:
             ranked = self._ranker.rank_scope(state.plan, selection, state.asked_at)
             found = None
         else:
-            found = self._legs.gather(state.plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            found, ranked = self._gather(state, vector, selection, deadline)
             state.degraded.extend(found.degraded)
-            ranked = self._ranker.rank(state.plan, found, selection, state.asked_at)
         state.watch.lap("rank")
         reason = self._reject(state, found, ranked)
         if reason is not None:
@@ -105,6 +105,24 @@ class Searching:
         return answers
 
     # -- the steps -------------------------------------------------------------------------------------------------
+
+    def _gather(
+        self, state: Question, vector: NDArray[np.float32] | None, selection: Selection, deadline: Deadline
+    ) -> tuple[Candidates, Ranked]:
+        """Candidates of both legs, ranked.
+
+        When folding repetitions leaves fewer than k although a leg has more to offer, it is asked for four times as
+        many: a hundred copies of one text must not hide the rest. Not so in the profiles that restate another's
+        formula, which fixes the number.
+        """
+        plan = state.plan
+        while True:
+            found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
+            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
+            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
+            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+                return found, ranked
+            plan = replace(plan, candidates=4 * plan.candidates)
 
     def _reject(self, state: Question, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
         if found is None:
@@ -223,10 +241,12 @@ class Searching:
         depth = state.query.expand_links
         if not depth or not rows:
             return []
-        reached, _, _ = walk(read, [r.rid for r in rows], depth, state.plan.k, (), Direction.BOTH, 0.0, deadline)
+        # The walk passes through memories that this search may not show; those must not take the place of others.
+        start = [r.rid for r in rows]
+        reached, _, _ = walk(read, start, depth, Limits.TRAVERSE_NODES, (), Direction.BOTH, 0.0, deadline)
         seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=validate.NO_FILTER))
         visible = seen.contains(np.array([n.rid for n in reached], np.int32)).tolist()
-        shown = [n for n, ok in zip(reached, visible, strict=True) if ok]
+        shown = [n for n, ok in zip(reached, visible, strict=True) if ok][: state.plan.k]
         memories = {r.rid: r.memory for r in read.fetch(state.query.scope, [n.rid for n in shown])}
         ids = {r.rid: r.memory.id for r in rows}
         return [(memories[n.rid], ids[n.origin], n.strength) for n in shown if n.rid in memories]

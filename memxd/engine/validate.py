@@ -273,8 +273,8 @@ def patch(value: Patch) -> Patch:
     """New values for the masked fields; fields outside the mask are not looked at."""
     if not value.mask:
         raise fail("update_mask", "must name at least one field")
-    for name in sorted(value.mask - MUTABLE):
-        raise fail("update_mask", f"{name!r} cannot be changed; fields: {', '.join(sorted(MUTABLE))}")
+    if value.mask - MUTABLE:
+        raise fail("update_mask", f"names a field that cannot be changed; these can: {', '.join(sorted(MUTABLE))}")
     mask = value.mask
     clean: dict[str, Any] = {}
     if "content" in mask:

@@ -14,6 +14,7 @@ import grpc
 from memxd.model import SECOND, IndexKind
 from memxd.service.convert import admin, values
 from memxd.service.gate import Gate
+from memxd.service.interceptors import deadline_of
 from memxd.v1 import admin_service_pb2 as pb
 from memxd.v1 import admin_service_pb2_grpc
 
@@ -28,7 +29,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusResponse:
         """How the daemon is."""
-        status = self._gate.engine.status(values.optional(request, "max_scopes"))
+        status = self._gate.engine.status(values.optional(request, "max_scopes"), deadline_of(context))
         response = pb.StatusResponse()
         uptime = int((time.monotonic() - self._began) * SECOND)
         admin.fill_status(response, self._facts, status, uptime)
@@ -36,7 +37,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
     def Flush(self, request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.FlushResponse:
         """Everything on disk."""
-        return pb.FlushResponse(revision=self._gate.engine.flush())
+        return pb.FlushResponse(revision=self._gate.engine.flush(deadline_of(context)))
 
     def Rebuild(self, request: pb.RebuildRequest, context: grpc.ServicerContext) -> Iterator[pb.RebuildResponse]:
         """An index anew, telling how far it is."""

@@ -149,8 +149,8 @@ class Writer:
         """Run one function within its savepoint; False when the whole transaction is gone."""
         mark = txn.mark()
         try:
+            self._connection.execute("SAVEPOINT member")  # first: what raises below is undone to here
             job.deadline.check()
-            self._connection.execute("SAVEPOINT member")
             result = job.fn(txn)
             self._connection.execute("RELEASE member")
         except BaseException as error:
@@ -229,9 +229,10 @@ class Writer:
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         except sqlite3.Error as error:
             return error
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         self._must_empty_log = bool(busy)
         return None
 

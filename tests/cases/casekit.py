@@ -112,6 +112,11 @@ def world() -> Iterator[World]:
 _numbers = itertools.count()
 
 
+def word(n: int) -> str:
+    """A word of letters alone: the analyzer finds parts of anything else as well."""
+    return "zq" + str(n).translate(str.maketrans("0123456789", "bcdfghjkmn")) + "oz"
+
+
 def fresh_scope(hint: str = "case") -> mem.Scope:
     """A scope that no other test uses."""
     return mem.Scope(agent_id=f"{hint}-{next(_numbers)}-{os.getpid()}", user_id="someone")

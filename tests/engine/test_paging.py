@@ -1,5 +1,8 @@
 """Page tokens open only the list that handed them out."""
 
+import base64
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +48,23 @@ def test_a_changed_token_is_refused(position: int, change: int) -> None:
         return
     with pytest.raises(InvalidArgumentError):
         paging.decode("bound", broken, KINDS)
+
+
+def forged(body: bytes) -> str:
+    """A token with a right checksum around a body of one's own."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(body, digest_size=4).digest() + body).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("cursor", ["NaN,1", 'NaN,"id"', 'Infinity,"id"', '1e400,"id"', f'{10**30},"id"', 'true,"id"'])
+def test_a_forged_cursor_that_no_store_can_compare_with_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        paging.decode("bound", forged(b'[1,"bound",[%s]]' % cursor.encode()), KINDS)
+
+
+@pytest.mark.parametrize("depth", [400, 100_000])
+def test_a_forged_token_that_nests_without_end_is_refused(depth: int) -> None:
+    with pytest.raises(InvalidArgumentError):
+        paging.decode("bound", forged(b"[" * depth), KINDS)
 
 
 def test_a_digest_does_not_depend_on_the_order_of_sets_and_maps() -> None:

@@ -172,6 +172,28 @@ def test_a_caller_that_went_away_means_not_executed(bench: Any) -> None:
         assert txn.meta_get("k") is None
 
 
+def test_a_deadline_that_passes_when_its_turn_comes_leaves_the_rest_of_the_group_alone(bench: Any) -> None:
+    """The caller has not noticed yet, the writer does, between two members of one transaction."""
+
+    def late() -> bool:
+        return threading.current_thread().name == "memxd-writer"
+
+    gate = Gate(bench.store)
+    with ThreadPoolExecutor(3) as pool:
+        before = pool.submit(bench.store.write, lambda txn: txn.meta_set("before", "v"))
+        time.sleep(0.1)
+        passed = pool.submit(bench.store.write, lambda txn: txn.meta_set("late", "v"), Deadline(is_cancelled=late))
+        time.sleep(0.1)
+        behind = pool.submit(bench.store.write, lambda txn: txn.meta_set("behind", "v"))
+        time.sleep(0.1)
+        gate.open()
+        assert isinstance(passed.exception(10), CancelledError)
+        assert before.exception(10) is None
+        assert behind.exception(10) is None
+    with bench.store.read() as txn:
+        assert [txn.meta_get(key) for key in ("before", "late", "behind")] == ["v", None, "v"]
+
+
 def test_work_that_has_begun_is_answered_truthfully_after_the_deadline(bench: Any) -> None:
     def slow(txn: Any) -> str:
         time.sleep(0.3)

@@ -70,19 +70,35 @@ def alphabet(char: str) -> str:
     return _NAMES[bisect_right(_STARTS, ord(char)) - 1]
 
 
+#: Marks that a reader may leave out without writing another letter, by alphabet: accents of Latin and Greek, Hebrew
+#: points, Arabic vowel signs (and the lengthening stroke, which is no mark to Unicode).
+_OPTIONAL = {
+    "latin": re.compile(r"."),
+    "greek": re.compile(r"."),
+    "hebrew": re.compile("[\u0591-\u05c7]"),
+    "arabic": re.compile("[\u0610-\u061a\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06ed]"),
+}
+#: The same for single letters: Russian ё, which is mostly printed as е, and the hamza on an Arabic alef.
+_OPTIONAL_ON = {"\u0435": "\u0308", "\u0627": "\u0653\u0654\u0655"}
+_TATWEEL = "\u0640"
+
+
 def fold(text: str) -> str:
-    """Case folded, digits as 0-9; Latin and Greek without accents (elsewhere a mark makes another letter: й, и)."""
+    """Case folded, digits as 0-9, without the marks that are often left out.
+
+    Elsewhere a mark makes another letter and stays (й is not и).
+    """
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFD", text.casefold())
     kept: list[str] = []
-    bare = False
+    base, optional = "", None
     for char in folded:
         if unicodedata.combining(char):
-            if not bare:
+            if not (optional and optional.match(char)) and char not in _OPTIONAL_ON.get(base, ""):
                 kept.append(char)
-        else:
-            bare = char.isalpha() and alphabet(char) in ("latin", "greek")
+        elif char != _TATWEEL:
+            base, optional = char, _OPTIONAL.get(alphabet(char)) if char.isalpha() else None
             kept.append(str(unicodedata.decimal(char)) if char.isdecimal() else char)
     return unicodedata.normalize("NFKC", "".join(kept)).translate(_PLAIN).replace("ς", "σ")
 

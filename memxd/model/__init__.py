@@ -1,0 +1,92 @@
+"""The nouns of memxd as frozen dataclasses, and the limits they obey.
+
+Owns the shapes that every layer below the wire passes around, their defaults and their bounds. Does not validate
+(``engine/validate.py`` does, once), does not know SQL, arrays or protobuf. Everybody imports it; it imports only the
+standard library and the errors.
+"""
+
+from memxd.model.answers import (
+    Degradation,
+    Explanation,
+    Factor,
+    Hit,
+    LinkPage,
+    Page,
+    SearchAnswer,
+    StoreAnswer,
+    TermMatch,
+    Traversal,
+    Traversed,
+)
+from memxd.model.base import DAY, SECOND, Clock, IdFactory, Json, Limits, Micros
+from memxd.model.changes import Change, Chunk, RowFeatures
+from memxd.model.deadline import NO_DEADLINE, Deadline
+from memxd.model.enums import (
+    Dedup,
+    DegradedCause,
+    Direction,
+    IndexKind,
+    IndexState,
+    LinkType,
+    MemoryType,
+    Mode,
+    Order,
+    Profile,
+    RejectReason,
+    State,
+)
+from memxd.model.nouns import Filter, Link, Memory, Scope, TimeRange, View
+from memxd.model.requests import NewMemory, Patch, Ranking, SearchQuery
+from memxd.model.status import EngineStatus, IndexStatus, ModelStatus, Progress
+
+__all__ = [
+    "DAY",
+    "NO_DEADLINE",
+    "SECOND",
+    "Change",
+    "Chunk",
+    "Clock",
+    "Deadline",
+    "Dedup",
+    "Degradation",
+    "DegradedCause",
+    "Direction",
+    "EngineStatus",
+    "Explanation",
+    "Factor",
+    "Filter",
+    "Hit",
+    "IdFactory",
+    "IndexKind",
+    "IndexState",
+    "IndexStatus",
+    "Json",
+    "Limits",
+    "Link",
+    "LinkPage",
+    "LinkType",
+    "Memory",
+    "MemoryType",
+    "Micros",
+    "Mode",
+    "ModelStatus",
+    "NewMemory",
+    "Order",
+    "Page",
+    "Patch",
+    "Profile",
+    "Progress",
+    "Ranking",
+    "RejectReason",
+    "RowFeatures",
+    "Scope",
+    "SearchAnswer",
+    "SearchQuery",
+    "State",
+    "StoreAnswer",
+    "TermMatch",
+    "TimeRange",
+    "Traversal",
+    "Traversed",
+    "View",
+]

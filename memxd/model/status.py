@@ -1,0 +1,75 @@
+"""How the engine and its indexes are.
+
+Frozen shapes without logic; field meanings are the proto's. Made by ``engine/`` and ``index/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memxd.model.enums import IndexKind, IndexState
+from memxd.model.nouns import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """How one index is; field meanings as in the proto."""
+
+    kind: IndexKind
+    state: IndexState
+    watermark: int
+    durable_watermark: int
+    entries: int
+    tail_entries: int
+    dead_entries: int
+    size_bytes: int
+    stamp: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """The embedding model in use."""
+
+    id: str
+    dimension: int
+    window_tokens: int
+    backend: str
+    variant: str
+    remote: bool
+    available: bool
+    message: str
+    tau: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """How the engine is; the service adds process facts."""
+
+    revision: int
+    memories: int
+    links: int
+    vectors_pending: int
+    indexes: tuple[IndexStatus, ...]
+    model: ModelStatus
+    kernels: str
+    scopes: tuple[tuple[Scope, int, int], ...]
+    scope_count: int
+    database_bytes: int
+    wal_bytes: int
+    index_bytes: int
+    free_bytes: int
+    schema_version: int
+    ranking: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a rebuild."""
+
+    kind: IndexKind
+    done: int
+    total: int
+    finished: bool = False
+    watermark: int = 0
