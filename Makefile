@@ -37,7 +37,7 @@ test-fast: env-test ## The tests without the slow ones
 .PHONY: tests
 tests: env-test ## The tests alone; COVERAGE=1 adds a coverage report
 	@rm -f .coverage .coverage.*
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(if $(COVERAGE),--cov=memxd --cov-report=term:skip-covered --cov-report=html:coverage) $(ARGS)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(if $(COVERAGE),--cov=memxd --cov-report=term:skip-covered --cov-report=html:coverage --durations=15) $(ARGS)
 
 .PHONY: lint
 lint: env-test ## ruff, the linter and the formatter's check
@@ -80,6 +80,10 @@ other-languages: env tools ## Generate stubs for Go and TypeScript and run the e
 .PHONY: debug
 debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
+
+.PHONY: fuzz
+fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 --count 0"
+	@PYTHONPATH=. $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/

@@ -241,10 +241,12 @@ class Searching:
         depth = state.query.expand_links
         if not depth or not rows:
             return []
-        reached, _, _ = walk(read, [r.rid for r in rows], depth, state.plan.k, (), Direction.BOTH, 0.0, deadline)
+        # The walk passes through memories that this search may not show; those must not take the place of others.
+        start = [r.rid for r in rows]
+        reached, _, _ = walk(read, start, depth, Limits.TRAVERSE_NODES, (), Direction.BOTH, 0.0, deadline)
         seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=validate.NO_FILTER))
         visible = seen.contains(np.array([n.rid for n in reached], np.int32)).tolist()
-        shown = [n for n, ok in zip(reached, visible, strict=True) if ok]
+        shown = [n for n, ok in zip(reached, visible, strict=True) if ok][: state.plan.k]
         memories = {r.rid: r.memory for r in read.fetch(state.query.scope, [n.rid for n in shown])}
         ids = {r.rid: r.memory.id for r in rows}
         return [(memories[n.rid], ids[n.origin], n.strength) for n in shown if n.rid in memories]

@@ -131,6 +131,7 @@ def features(stored: Row, content: int, fold: int) -> RowFeatures:
         fold_hash=fold,
         tags=memory.tags,
         private=memory.private,
+        vector_pending=memory.vector_pending,
     )
 
 

@@ -175,6 +175,10 @@ class Service:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def is_on(self) -> bool:
+        return self._server is not None
+
     def on(self) -> None:
         """Answer, on the same port as before."""
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())

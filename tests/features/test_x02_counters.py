@@ -41,7 +41,7 @@ def test_x2_search_counts_one_retrieval_for_each_hit_and_no_access(client: Clien
 
 
 def test_semantics_no_trace_where_none_is_wanted(client: Client) -> None:
-    """SEMANTICS Access: record_retrieval=false and record_access=false leave nothing; List and Traverse count nothing."""
+    """SEMANTICS Access: record_retrieval=false and record_access=false leave no trace; List and Traverse neither."""
     id = client.store("The spare key hangs behind the boiler.").memory.id
     other = client.store("The boiler was serviced in May.").memory.id
     client.create_link(id, other, "related")

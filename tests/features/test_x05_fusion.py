@@ -1,4 +1,4 @@
-"""FEATURES X5: reciprocal rank fusion, recomputed from the explanation's ranks; k and weights per request and config."""
+"""FEATURES X5: reciprocal rank fusion, recomputed from the explanation's ranks; k and weights are settings."""
 
 from __future__ import annotations
 

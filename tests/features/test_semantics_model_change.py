@@ -1,0 +1,79 @@
+"""FEATURES X15, better: another embedding model is noticed; two vector spaces never meet; going back heals."""
+
+from __future__ import annotations
+
+import pytest
+
+from featurekit import HASHING, Service, World, ask, axis, causes, ids, until, why
+from memxd.client import NO_RETRY
+from memxd.errors import MemxdError, ModelMismatchError
+from memxd.model import IndexKind, IndexState
+
+
+def vector_state(client: object) -> IndexState:
+    return next(i.state for i in client.status().engine.indexes if i.kind is IndexKind.VECTOR)  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", [64, 384])
+def test_another_model_is_noticed_and_going_back_heals(world: World, dimension: int) -> None:
+    """SEMANTICS Degraded, X15: another model (also of the same dimension): MODEL_MISMATCH, words answer, nothing is
+    mixed: no vector is made, compared or accepted; with the old model back, what was stored meanwhile is completed."""
+    daemon = world.serve()
+    with world.client() as client:
+        old = client.store("Bo keeps bees in Porto.").memory.id
+        assert client.status().engine.model.id == HASHING
+    assert daemon.stop() == 0
+
+    service = Service(dimension)
+    daemon = world.serve(*service.flags("other", dimension), embedder="openai")
+    with world.client(retry=NO_RETRY) as client:
+        status = client.status().engine
+        assert status.model.id == f"other@{dimension}"
+        assert vector_state(client) is IndexState.MISMATCHED
+        new = client.store("Ada keeps owls in Porto.").memory
+        assert new.vector_pending
+        changed = client.update(old, content="Bo keeps wild bees in Porto.").memory
+        assert changed.vector_pending
+        answer = ask(client, "who keeps owls in Porto")
+        assert ids(answer)[0] == new.id
+        assert "MODEL_MISMATCH" in causes(answer)
+        message = next(d.message for d in answer.degraded if d.cause.name == "MODEL_MISMATCH")
+        assert HASHING in message
+        assert f"other@{dimension}" in message
+        assert all(why(h).cosine is None and why(h).vector_rank is None for h in answer.hits)
+        for options in ({"mode": "vector"}, {"profile": "memex"}):
+            with pytest.raises(MemxdError) as refused:
+                client.search("who keeps owls", **options)
+            assert refused.value.reason in ("INDEX_UNAVAILABLE", "MODEL_MISMATCH")
+            assert HASHING in refused.value.message
+        for model in (HASHING, f"other@{dimension}"):
+            with pytest.raises(ModelMismatchError):
+                client.store("x", vector=axis(0, dimension=dimension), model_id=model)
+            with pytest.raises(ModelMismatchError):
+                client.search("x", vector=axis(0, dimension=dimension), model_id=model)
+    assert service.texts == []
+    assert daemon.stop() == 0
+    service.off()
+
+    world.serve()
+    with world.client() as client:
+        assert vector_state(client) is IndexState.READY
+        until(lambda: client.status().engine.vectors_pending == 0)
+        for query, expected in (("who keeps owls", new.id), ("wild bees", old)):
+            answer = ask(client, query, mode="vector")
+            assert ids(answer)[0] == expected
+            assert causes(answer) == []
+
+
+def test_an_empty_store_takes_the_new_model(world: World) -> None:
+    """X15: with nothing stored there is nothing to mix: the new model is simply used."""
+    world.serve().stop()
+    service = Service(64)
+    world.serve(*service.flags(), embedder="openai")
+    with world.client() as client:
+        id = client.store("Bo keeps bees in Porto.").memory.id
+        answer = ask(client, "bees in Porto", mode="vector")
+        assert (ids(answer), causes(answer)) == ([id], [])
+        assert vector_state(client) is IndexState.READY
+    service.off()
