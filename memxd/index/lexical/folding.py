@@ -24,6 +24,7 @@ from memxd.model import Deadline
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
 _LONGEST_PAUSE = 60.0
+_GLANCE_SECONDS = 0.1
 
 
 class Folding:
@@ -55,7 +56,8 @@ class Folding:
                 self._wake.notify_all()
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails."""
+        """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails,
+        DeadlineExceededError, CancelledError."""
         target = self._state.changes
         with self._wake:
             failed = self._failed_steps
@@ -68,11 +70,15 @@ class Folding:
                 self._wake.wait(min(0.5, deadline.remaining() or 0.5))
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """The folder to oneself: no child, no step."""
-        with self._busy:
+    def paused(self, deadline: Deadline) -> Iterator[None]:
+        """The folder to oneself: no child, no step. Raises DeadlineExceededError, CancelledError."""
+        while not self._busy.acquire(timeout=_GLANCE_SECONDS):
+            deadline.check()
+        try:
             self._end_child()
             yield
+        finally:
+            self._busy.release()
 
     def stop(self, patience: float) -> None:
         """End the thread and its child; a child that is at work after ``patience`` seconds is killed (safe: a commit
@@ -81,10 +87,11 @@ class Folding:
             self._stopping = True
             self._wake.notify_all()
         self._thread.join(patience)
-        child = self._child
-        if self._thread.is_alive() and child is not None:
-            child.kill()
-        self._thread.join()
+        while self._thread.is_alive():
+            child = self._child
+            if child is not None:
+                child.kill()
+            self._thread.join(_GLANCE_SECONDS)
 
     # -- the thread -------------------------------------------------------------------------------------------------
 

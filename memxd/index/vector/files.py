@@ -52,9 +52,9 @@ def remove_others(directory: Path, generation: int) -> None:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Bytes taken on disk (holes do not count)."""
+    """Bytes taken on disk (holes do not count); 0 when somebody removed the directory."""
     total = 0
-    for path in directory.iterdir():
+    for path in directory.iterdir() if directory.is_dir() else ():
         try:
             total += path.stat().st_blocks * 512
         except FileNotFoundError:  # swapped away while we looked

@@ -158,9 +158,11 @@ class VectorIndex:
             raise self._fail("its file was cut short; rebuild it")
         return Snapshot.of(current.rows, current.graph)
 
-    def flush(self) -> None:
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
-        StorageFullError, StorageReadOnlyError or StorageFailedError; the index goes on in memory."""
+        StorageFullError, StorageReadOnlyError or StorageFailedError; the index goes on in memory. ``deadline`` counts
+        before it begins."""
+        deadline.check()
         with self._saving:
             if self._dirty and self._state is IndexState.READY:
                 self._save()
@@ -189,13 +191,15 @@ class VectorIndex:
         progress: Callable[[int, int], None] | None = None,
         *,
         revision: int = 0,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
         """Build anew from the store's rows beside the present files, then swap; the graph follows in the background.
 
         ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
         what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
         ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises
-        StorageFullError, StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError).
+        StorageFullError, StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError), and once ``deadline``
+        has passed DeadlineExceededError or CancelledError.
         """
         self._interrupt.set()
         with self._making:
@@ -204,9 +208,10 @@ class VectorIndex:
                 self._catch_up = []
                 number = self._current.rows.generation + 1
             try:
+                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
                 fresh = Generation.begin(self._directory, number, self._dimension)
                 try:
-                    revision = max(revision, fresh.fill(self._open_still(changes), total, progress))
+                    revision = max(revision, fresh.fill(self._open_still(changes, deadline), total, progress))
                     self._swap(lambda: fresh.catch_up(self._catch_up or []), revision)
                 finally:
                     if self._current is not fresh:
@@ -217,8 +222,9 @@ class VectorIndex:
                 self._catch_up = None
         self._upkeep.changed(bool(self._renewal_due()))
 
-    def _open_still(self, changes: Iterator[Change]) -> Iterator[Change]:
+    def _open_still(self, changes: Iterator[Change], deadline: Deadline) -> Iterator[Change]:
         for change in changes:
+            deadline.check()
             if self._closed:
                 raise IndexUnavailableError("the vector index was closed", metadata={"cause": "closed"})
             yield change
