@@ -34,6 +34,10 @@ test-all: ## What CI runs: test with coverage, an installed wheel, stubs in othe
 test-fast: env-test ## The tests without the slow ones
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
 
+.PHONY: test-floors
+test-floors: env-test ## The tests without the slow ones, with the lowest versions that pyproject.toml allows
+	@scripts/test_floors.sh $(ARGS)
+
 .PHONY: tests
 tests: env-test ## The tests alone; COVERAGE=1 adds a coverage report
 	@rm -f .coverage .coverage.*
