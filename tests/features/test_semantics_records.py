@@ -166,9 +166,7 @@ def test_update_changes_only_what_the_mask_names(client: Client) -> None:
     before = memory
     for field, value in changes.items():
         after = client.update(memory.id, **{field: value}).memory
-        differing = {
-            name for name in before.__slots__ if getattr(before, name) != getattr(after, name)
-        }
+        differing = {name for name in before.__slots__ if getattr(before, name) != getattr(after, name)}
         assert differing <= {field, "updated_at", "revision"}
         assert field in differing
         assert after.revision > before.revision
