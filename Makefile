@@ -37,7 +37,7 @@ test-fast: env-test ## The tests without the slow ones
 .PHONY: tests
 tests: env-test ## The tests alone; COVERAGE=1 adds a coverage report
 	@rm -f .coverage .coverage.*
-	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(if $(COVERAGE),--cov=memxd --cov-report=term:skip-covered --cov-report=html:coverage) $(ARGS)
+	@$(PY) -m pytest -n $(JOBS) --dist loadfile $(if $(COVERAGE),--cov=memxd --cov-report=term:skip-covered --cov-report=html:coverage --durations=15) $(ARGS)
 
 .PHONY: lint
 lint: env-test ## ruff, the linter and the formatter's check
