@@ -86,8 +86,8 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
 
 .PHONY: fuzz
-fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 --count 0"
-	@PYTHONPATH=. $(PY) tests/fuzz/fuzz_run.py $(ARGS)
+fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 [--agents]"
+	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/
