@@ -1,9 +1,9 @@
 """One ONNX encoder in memory: token ids in, one vector out.
 
-Owns onnxruntime's session and its thread settings, and the pooling of models that do none themselves. The only module
-that imports onnxruntime. One text per run: int8 activations are scaled per run, so in a batch a text's vector would
-depend on its neighbours; alone it is the same bit for bit every time. One thread per run without spinning, because
-memxd runs as many texts at once as there are cores.
+Owns onnxruntime's session and its thread settings, and the pooling of models that do none themselves. One text per
+run: int8 activations are scaled per run, so in a batch a text's vector would depend on its neighbours; alone it is the
+same bit for bit every time. One thread per run without spinning, because memxd runs as many texts at once as there are
+cores.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from memxd.embed.base import Vector, unit
 from memxd.embed.manifest import MODEL_FILE, ModelManifest
 from memxd.errors import EmbedderUnavailableError, ModelFileError
+from memxd.native import onnxruntime
 
 _ERRORS_ONLY = 3
 _LENGTH_TOLERANCE = 0.01

@@ -13,7 +13,7 @@ import threading
 from memxd.engine.embedding import embed_contents
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError, MemxdError
-from memxd.model import NO_DEADLINE, Change
+from memxd.model import NO_DEADLINE, Change, RowFeatures
 from memxd.store import Row, Store
 from memxd.text import content_hash
 
@@ -61,13 +61,17 @@ class Backfill:
         with self._lock:
             for change in changes:
                 features = change.features
-                if features is None or change.chunks:
-                    self._waiting.pop(change.rid, None)
-                elif features.vector_pending and not (features.private and self._vectors.embedder.info.remote):
+                if features is not None and self._is_awaited(features):
                     self._waiting[change.rid] = features.scope_no
                     added = True
+                else:
+                    self._waiting.pop(change.rid, None)
         if added:
             self._wake.set()
+
+    def _is_awaited(self, features: RowFeatures) -> bool:
+        """False also for a private memory while the embedder is remote: its vector is not going to come."""
+        return features.vector_pending and not (features.private and self._vectors.embedder.info.remote)
 
     def pending_in(self, scope_no: int) -> bool:
         """Whether some memory of the scope still waits for its vector."""
@@ -106,6 +110,8 @@ class Backfill:
             for row in rows:
                 if self._stop:
                     return
+                if row.rid not in self._waiting:
+                    continue  # erased, completed or made private since the batch was read
                 chunks = embed_contents(self._vectors.embedder, [row.memory.content], NO_DEADLINE)[0]
                 hashed = content_hash(row.memory.content)
                 self._store.write(

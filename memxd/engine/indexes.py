@@ -79,9 +79,12 @@ class Indexes:
         b: float,
     ) -> Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
-        columns = Columns.open(directory / "columns")
-        vector = VectorIndex.open(directory / "vector", model_id=model_id, dimension=dimension, dot=kernels.dot)
-        lexical = LexicalIndex.open(directory / "keyword", kernel=kernels.bm25, k1=k1, b=b)
+        folders = [directory / name for name in ("columns", "vector", "keyword")]
+        for folder in folders:
+            _clear_way(folder)
+        columns = Columns.open(folders[0])
+        vector = VectorIndex.open(folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot)
+        lexical = LexicalIndex.open(folders[2], kernel=kernels.bm25, k1=k1, b=b)
         self = cls(store, clock, columns, vector, lexical)
         store.on_commit = self.on_commit
         store.on_counters = columns.count_bump
@@ -205,3 +208,10 @@ class Indexes:
         """Flush and close every index. Call ``stop`` and close the store's writer first."""
         for index in self._by_kind.values():
             index.close()
+
+
+def _clear_way(folder: Path) -> None:
+    """Remove what stands in the place of an index's folder and is none: indexes are disposable."""
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        log.warning("%s is no folder and is removed: that index is built anew", folder.name)
+        folder.unlink()

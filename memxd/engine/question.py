@@ -18,7 +18,7 @@ from memxd.engine.embedding import own_vector
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan, RankingDefaults, resolve
 from memxd.engine.vectors import Vectors
-from memxd.errors import EmbedderUnavailableError
+from memxd.errors import EmbedderUnavailableError, IndexUnavailableError
 from memxd.index.selection import Selection
 from memxd.model import Clock, Deadline, Degradation, DegradedCause, IndexKind, Limits, Mode, SearchQuery, View
 from memxd.store import Store
@@ -116,6 +116,8 @@ class Asking:
         if state.plan.mode is Mode.KEYWORD or state.plan.whole_scope:
             return None
         if not self._vectors.matched:
+            if state.plan.mode is Mode.VECTOR:
+                raise IndexUnavailableError(f"{self._vectors.difference}; mode keyword still answers")
             state.degraded.append(self._vectors.mismatch())
             return None
         try:

@@ -34,13 +34,16 @@ class Vectors:
         """False when this memory's text must not or cannot get a vector now."""
         return self.matched and not (private and self.embedder.info.remote)
 
+    @property
+    def difference(self) -> str:
+        """Which two models do not meet, for people."""
+        return f"the stored vectors are of model {self.stored_model!r}, the daemon runs {self.embedder.info.id!r}"
+
     def mismatch(self) -> Degradation:
         """What to tell a search while the models differ."""
         return Degradation(
             DegradedCause.MODEL_MISMATCH,
-            f"the stored vectors are of model {self.stored_model!r}, the daemon runs "
-            f"{self.embedder.info.id!r}; answered by words alone until that model is back or the memories are "
-            "embedded again",
+            f"{self.difference}; answered by words alone until that model is back or the memories are embedded again",
         )
 
 

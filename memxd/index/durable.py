@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
 
-__all__ = ["block_sums", "fsync_directory", "storage_error", "write_whole"]
+__all__ = ["Watched", "block_sums", "fsync_directory", "storage_error", "write_whole"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -29,6 +30,21 @@ def storage_error(error: OSError, what: str) -> MemxdError:
     if error.errno in _READ_ONLY:
         return StorageReadOnlyError(f"the data directory cannot be written: {what} was not saved")
     return StorageFailedError(f"the disk refused to write {what}: {error.strerror or type(error).__name__}")
+
+
+class Watched:
+    """A mapped file's size, asked anew before the map is read: reading beyond the end of a file that somebody cut short
+    kills the process. Its handle stays open as long as the object lives, so a name that goes to another file does not
+    matter. Raises OSError when the file is not there."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._file)
+        self.size = os.fstat(self._file).st_size
+
+    def holds(self, size: int | None = None) -> bool:
+        """True while the file has at least ``size`` bytes (None: what it had at first)."""
+        return os.fstat(self._file).st_size >= (self.size if size is None else size)
 
 
 def fsync_directory(directory: Path) -> None:

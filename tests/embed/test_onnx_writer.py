@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from memxd.embed.onnx_writer import Graph, Port, write_model
 from memxd.embed.wire import bytes_field, float_field, int_field, text_field, varint
+from memxd.native import onnxruntime
 
 
 def _graph() -> Graph:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +68,8 @@ def test_embedder_down_and_up_again(client: Client, service: Service) -> None:
     assert why(answer.hits[0]).vector_rank is None
     assert any("vector" in note for note in why(answer.hits[0]).notes)
     assert ids(ask(client, "coffee")) == [before.id]
+    client.store("The quince grows behind the barn.", private=True)
+    assert "remote" not in str(why(ask(client, "quince").hits[0]).notes)  # this service is on this machine
     assert ask(client, "tea").rejected
     assert causes(ask(client, "bees", mode="keyword")) == []
     with pytest.raises(EmbedderUnavailableError):
@@ -71,7 +77,7 @@ def test_embedder_down_and_up_again(client: Client, service: Service) -> None:
     with pytest.raises(EmbedderUnavailableError):
         client.search("some question never asked before", profile="memex")
     status = client.status().engine
-    assert (status.model.available, status.vectors_pending) == (False, 5)
+    assert (status.model.available, status.vectors_pending) == (False, 6)
     assert "embedding service" in status.model.message
 
     service.on()
@@ -102,15 +108,32 @@ def test_pending_vectors_are_completed_after_a_restart(world: World) -> None:
     service.off()
 
 
-def block(world: World, name: str) -> None:
-    """Make an index's folder impossible to use: a file stands in its place."""
-    folder = world.data_dir / "index" / name
-    shutil.rmtree(folder)
-    folder.write_text("not a folder")
+#: Starts a program with a limit on the size of files: too little for the vectors' file, enough for the database.
+SMALL_FILES = (
+    sys.executable, "-c",
+    "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (700_000,) * 2); "
+    "os.execvp(sys.argv[1], sys.argv[1:])",
+)  # fmt: skip
 
 
-def unblock(world: World, name: str) -> None:
-    (world.data_dir / "index" / name).unlink()
+def broken(world: World, *names: str) -> dict[str, Any]:
+    """Take indexes away and keep them from coming back; the options to start a daemon with.
+
+    The change log is cut, as it is after a week, so that they must be rebuilt and cannot be replayed.
+    """
+    with contextlib.closing(sqlite3.connect(world.data_dir / "memxd.db")) as database:
+        database.execute("DELETE FROM changes WHERE revision < (SELECT max(revision) FROM changes)")
+        database.commit()
+    for name in names:
+        shutil.rmtree(world.data_dir / "index" / name)
+    if "keyword" in names:
+        in_the_way(world).parent.mkdir()
+        in_the_way(world).write_text("the new index would be built here")
+    return {"prefix": SMALL_FILES} if "vector" in names else {}
+
+
+def in_the_way(world: World) -> Path:
+    return world.data_dir / "index" / "keyword" / "new"
 
 
 CASES: dict[str, Any] = {
@@ -127,19 +150,19 @@ def test_one_index_broken_the_other_answers(world: World, name: str) -> None:
     daemon = world.serve()
     with world.client() as client:
         id = client.store("Bo keeps bees in Porto.").memory.id
+        client.store("something else")
     assert daemon.stop() == 0
-    block(world, name)
-    daemon = world.serve()
+    daemon = world.serve(**broken(world, name))
     with world.client(retry=NO_RETRY) as client:
         later = client.store("Ada keeps owls in Porto.").memory.id
         answer = ask(client, "who keeps bees in Porto")
         assert ids(answer)[0] == id
         assert cause in causes(answer)
-        assert states(client)[kind] is not IndexState.READY
+        assert states(client)[kind] is IndexState.FAILED
         with pytest.raises(IndexUnavailableError):
             client.search("bees", mode=mode)
     assert daemon.stop() == 0
-    unblock(world, name)
+    in_the_way(world).unlink(missing_ok=True)
     world.serve()
     with world.client() as client:
         assert states(client)[kind] is IndexState.READY
@@ -152,20 +175,28 @@ def test_one_index_broken_the_other_answers(world: World, name: str) -> None:
 @pytest.mark.slow
 def test_both_indexes_broken_is_unavailable(world: World) -> None:
     """SEMANTICS Degraded: both down: UNAVAILABLE, retryable; Store, Get and List go on."""
-    world.serve().stop()
-    for name in CASES:
-        block(world, name)
-    world.serve()
-    with world.client(retry=NO_RETRY) as client:
+    daemon = world.serve()
+    with world.client() as client:
         id = client.store("Bo keeps bees in Porto.").memory.id
+        client.store("something else")
+    assert daemon.stop() == 0
+    world.serve(**broken(world, "vector", "keyword"))
+    with world.client(retry=NO_RETRY) as client:
         with pytest.raises(IndexUnavailableError) as caught:
             client.search("who keeps bees")
         assert caught.value.retryable
         assert client.get(id).content == "Bo keeps bees in Porto."
-        assert [m.id for m in client.list().memories] == [id]
+        other = client.store("Ada keeps owls.").memory.id
+        assert {id, other} < {m.id for m in client.list().memories}
+        in_the_way(world).unlink()
+        for _ in client.rebuild("keyword"):
+            pass
+        assert states(client)[IndexKind.KEYWORD] is IndexState.READY
+        answer = ask(client, "who keeps owls")
+        assert (ids(answer)[0], causes(answer)) == (other, ["VECTOR_INDEX_UNAVAILABLE"])
 
 
-@pytest.mark.parametrize("damage", ["missing", "garbage"])
+@pytest.mark.parametrize("damage", ["missing", "garbage", "no folders"])
 def test_damaged_index_files_come_back_by_themselves(world: World, damage: str) -> None:
     """SEMANTICS Degraded: indexes are disposable: lost or overwritten files are rebuilt before the daemon serves."""
     daemon = world.serve()
@@ -176,6 +207,10 @@ def test_damaged_index_files_come_back_by_themselves(world: World, damage: str) 
     for path in sorted((world.data_dir / "index").rglob("*")):
         if path.is_file() and damage == "garbage":
             path.write_bytes(b"\xff" * max(16, path.stat().st_size))
+    if damage == "no folders":
+        for name in ("columns", "vector", "keyword"):
+            shutil.rmtree(world.data_dir / "index" / name)
+            (world.data_dir / "index" / name).write_text("no folder")
     if damage == "missing":
         shutil.rmtree(world.data_dir / "index")
     world.serve()

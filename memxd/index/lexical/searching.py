@@ -39,6 +39,8 @@ class Bm25:
 def gather(snapshot: Snapshot, terms: Sequence[str], tails: Sequence[Sequence[Lists]]) -> list[list[Postings]]:
     """For each term its posting lists in the snapshot's segments. Raises DamagedError."""
     first_tail = len(snapshot.loaded)
+    for segment in snapshot.loaded:
+        segment.check()
     found: list[list[Postings]] = []
     for term, in_tails in zip(terms, tails, strict=True):
         lists = [(i, segment.postings(term)) for i, segment in enumerate(snapshot.loaded)]

@@ -18,6 +18,7 @@ from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC
 from whoosh.reading import TermNotFound
 
+from memxd.index.durable import Watched
 from memxd.index.lexical.codec import (
     DOCUMENTS,
     EXTENSIONS,
@@ -44,9 +45,11 @@ class LoadedSegment:
     def __init__(self, folder: Path, segment: Any) -> None:
         self.segment_id: str = segment.segment_id()
         self.size_bytes = 0
+        self._files: list[Watched] = []
         for extension in EXTENSIONS:
             size, crc = segment.sums[extension]
             verify(folder / segment.make_filename(extension), size, crc)
+            self._files.append(Watched(folder / segment.make_filename(extension)))
             self.size_bytes += size
         self.rids, self.lengths = read_documents(folder / segment.make_filename(DOCUMENTS))
         count = self.rids.shape[0]
@@ -59,6 +62,11 @@ class LoadedSegment:
         self._terms = FlatCodec().terms_reader(FileStorage(str(folder)), segment)
         self._words: Int32 = map_words(folder / segment.make_filename(POSTINGS))
         self._known: dict[str, tuple[Int32, Int32] | None] = {}
+
+    def check(self) -> None:
+        """Raise DamagedError when a file was cut short since it was opened; to be asked before its maps are read."""
+        if not all(file.holds() for file in self._files):
+            raise DamagedError(f"{self.segment_id} was cut short")
 
     def postings(self, term: str) -> tuple[Int32, Int32] | None:
         """(documents, frequencies) of a term, None when no document has it. Raises DamagedError."""
@@ -76,6 +84,8 @@ class LoadedSegment:
             info = self._terms.term_info(FIELD, term.encode())
         except TermNotFound:
             return None
+        except Exception as error:  # the sums were right at open: what has changed since may fail in any way
+            raise DamagedError(f"{self.segment_id} cannot be read ({type(error).__name__}: {error})") from error
         try:
             docs, tfs = read_list(self._words, info)
         except ValueError as error:

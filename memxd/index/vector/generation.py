@@ -7,6 +7,7 @@ meanwhile, so that the index needs its lock only for the last moment. Knows noth
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -67,8 +68,14 @@ class Generation:
                 return generation, f"{text}: vectors are scanned until it is built again"
         return generation, ""
 
+    def whole(self) -> bool:
+        """False when a mapped file was cut short under us: reading it would kill the process."""
+        return self.rows.whole() and (self.graph is None or self.graph.whole())
+
     def put(self, change: Change) -> None:
         """Take over a row's chunks; idempotent. Raises OSError or DimensionError, with nothing changed."""
+        if not self.whole():
+            raise OSError(errno.EIO, "a file of the index was cut short")
         if change.features is None:
             self.rows.replace(change.rid, ())
         elif change.chunks is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from memxd.index.durable import block_sums
+from memxd.index.durable import Watched, block_sums
 from memxd.index.vector.manifest import GraphFile, ManifestError
 from memxd.index.vector.tuning import VectorTuning
 from memxd.model import Deadline
@@ -31,12 +31,17 @@ class Graph:
         self.rows = file.rows
         self.entries = file.entries
         path = directory / file.name
+        self._watched = Watched(path)
         raw = np.memmap(path, np.uint8, mode="r") if path.stat().st_size else np.empty(0, np.uint8)
         if len(raw) != file.size or block_sums(raw.view(np.ndarray)) != file.sums:
             raise ManifestError("the graph file is damaged")
         self._views: queue.SimpleQueue[Index] = queue.SimpleQueue()
         for _ in range(tuning.views):
             self._views.put(_view(path, dimension, tuning))
+
+    def whole(self) -> bool:
+        """False when somebody cut the file short: it may not be searched then."""
+        return self._watched.holds()
 
     def candidates(self, query: npt.NDArray[np.float32], count: int, deadline: Deadline) -> npt.NDArray[np.int64]:
         """Up to ``count`` rows near the query. Waits for a free view; raises what the deadline raises."""

@@ -25,7 +25,7 @@ from memxd.index.vector.generation import Generation, Successor
 from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.loading import load
 from memxd.index.vector.manifest import FORMAT
-from memxd.index.vector.probe import Snapshot, search
+from memxd.index.vector.probe import Snapshot, plausible, search
 from memxd.index.vector.rows import DimensionError
 from memxd.index.vector.tuning import VectorTuning
 from memxd.index.vector.upkeep import GraphBuildError, Upkeep
@@ -42,11 +42,8 @@ class VectorIndex:
 
     def __init__(self, directory: Path, model_id: str, dimension: int, dot: DotKernel, tuning: VectorTuning) -> None:
         """Use ``open``."""
-        self._directory = directory
-        self._model_id = model_id
-        self._dimension = dimension
-        self._dot = dot
-        self._tuning = tuning
+        self._directory, self._model_id, self._dimension = directory, model_id, dimension
+        self._dot, self._tuning = dot, tuning
         self._lock = threading.Lock()  # rows and watermark
         self._saving = threading.Lock()  # files; taken before _lock
         self._making = threading.Lock()  # one next generation at a time
@@ -87,7 +84,7 @@ class VectorIndex:
 
     @property
     def available(self) -> bool:
-        """True when ``search`` answers; else it raises IndexUnavailableError, metadata ``cause`` says why."""
+        """True when ``search`` answers; else it raises IndexUnavailableError with the ``cause``."""
         return self._state is IndexState.READY and not self._closed
 
     def apply(self, change: Change) -> None:
@@ -105,8 +102,7 @@ class VectorIndex:
                 self._current.put(change)
             except (OSError, DimensionError) as error:
                 cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
-                self._state, self._message = IndexState.FAILED, f"revision {change.revision} was not taken: {cause}"
-                _log.error("the vector index failed: %s", self._message)
+                self._fail(f"revision {change.revision} was not taken: {cause}")
                 return
             self._watermark = max(self._watermark, change.revision)
             self._dirty = True
@@ -123,8 +119,11 @@ class VectorIndex:
     ) -> VectorHits:
         """The ``k`` nearest memories of the selection to ``query`` (float32[dimension], unit length), the best chunk of
         each. ``exact`` scans every vector. Raises IndexUnavailableError, DeadlineExceededError, CancelledError."""
-        query = self._check(query)
-        return search(self._dot, self._tuning, self._snapshot(), query, selection, k, exact, deadline)
+        query, snapshot = self._check(query), self._snapshot()
+        hits = search(self._dot, self._tuning, snapshot, query, selection, k, exact, deadline)
+        if not plausible(snapshot, selection, k, hits):
+            raise self._fail("its file holds impossible vectors; rebuild it")
+        return hits
 
     def cosines(
         self, query: npt.NDArray[np.float32], rids: npt.NDArray[np.int32]
@@ -148,10 +147,16 @@ class VectorIndex:
             raise ValueError(f"the query vector has shape {query.shape}, not ({self._dimension},)")
         return np.ascontiguousarray(query, np.float32)
 
+    def _fail(self, message: str) -> IndexUnavailableError:
+        self._state, self._message = IndexState.FAILED, message
+        _log.error("the vector index failed: %s", message)
+        return IndexUnavailableError(f"the vector index failed: {message}", metadata={"cause": "failed"})
+
     def _snapshot(self) -> Snapshot:
         current = self._current  # one reference: rows and graph of one generation
-        rows = current.rows
-        return Snapshot(rows.view(), rows.count, rows.live, rows.memories, current.graph)
+        if not current.whole():
+            raise self._fail("its file was cut short; rebuild it")
+        return Snapshot.of(current.rows, current.graph)
 
     def flush(self) -> None:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises

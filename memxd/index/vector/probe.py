@@ -18,11 +18,14 @@ from memxd._fast.protocols import DotKernel
 from memxd.index.selection import Selection
 from memxd.index.vector.graph import Graph
 from memxd.index.vector.hits import VectorHits
-from memxd.index.vector.rows import RowView
+from memxd.index.vector.rows import Rows, RowView
 from memxd.index.vector.tuning import VectorTuning
 from memxd.model import Deadline
 
-__all__ = ["Snapshot", "search"]
+__all__ = ["Snapshot", "plausible", "search"]
+
+#: A cosine of unit vectors in half precision, with room for rounding.
+_LARGEST = 1.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class Snapshot:
     live: int
     memories: int
     graph: Graph | None
+
+    @classmethod
+    def of(cls, rows: Rows, graph: Graph | None) -> Snapshot:
+        """Of this moment."""
+        return cls(rows.view(), rows.count, rows.live, rows.memories, graph)
 
 
 def search(
@@ -60,6 +68,18 @@ def search(
             return _hits(view, found)
         deadline.check()
     return _hits(view, dot.search_rids(query, view.matrix, view.head, view.after, selection.rids, k))
+
+
+def plausible(snapshot: Snapshot, selection: Selection, k: int, hits: VectorHits) -> bool:
+    """False when the file no longer holds the unit vectors that were written to it: a cosine beyond 1, or memories that
+    have a vector and yet no cosine."""
+    if (np.abs(hits.cosines) > _LARGEST).any():
+        return False
+    if len(hits.rids) >= min(k, len(selection)):
+        return True
+    head = snapshot.view.head
+    first = head[selection.rids[selection.rids < len(head)]]
+    return len(hits.rids) >= min(k, int(np.count_nonzero((first >= 0) & (first < snapshot.count))))
 
 
 def _candidates_worth(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> int:

@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from memxd.index.durable import Watched
 from memxd.index.vector.files import RECORDS, VECTORS
 from memxd.model import Chunk
 
@@ -57,12 +58,17 @@ class Rows:
         self.count = self.live = self.memories = 0
         self._width = dimension * 2
         self._file = os.open(self.vectors_path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._watched = Watched(self.vectors_path)
         self.vids: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._view = RowView(np.empty((0, dimension), np.float16), *(np.empty(0, np.int32) for _ in range(4)))
 
     def view(self) -> RowView:
         """What a search works on."""
         return self._view
+
+    def whole(self) -> bool:
+        """False when somebody cut the vector file short: no view may be read then."""
+        return self._watched.holds(len(self._view.matrix) * self._width)
 
     def close(self) -> None:
         """Close the file; views stay readable until they are dropped."""
