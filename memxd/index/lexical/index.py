@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -36,8 +37,8 @@ _log = logging.getLogger(__name__)
 _FORMAT = 1
 _CLOSE_SECONDS = 10.0
 _ORPHAN_SECONDS = 2.0
-#: rid, terms (None = gone), length, revision: what happened during a rebuild, to be told to the new index too.
-_Entry: TypeAlias = tuple[int, dict[str, int] | None, int, int]
+#: One change as the state takes it; what happened during a rebuild is to be told to the new index too.
+_Entry: TypeAlias = Callable[[], None]
 
 
 def stamp() -> str:
@@ -105,26 +106,19 @@ class LexicalIndex:
 
         A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
         """
-        if change.features is None:
-            entry: _Entry | None = (change.rid, None, 0, change.revision)
-        elif change.text is not None:
-            entry = (change.rid, *document_terms(change.text), change.revision)
-        else:
-            entry = None
-            self._state.advance(change.revision)
-        if entry is not None:
-            self._take(entry)
-            journal = self._journal
-            if journal is not None:
-                journal.append(entry)
+        entry = self._entry(change)
+        journal = self._journal
+        if journal is not None:
+            journal.append(entry)  # first: an exchange between the two lines finds it there, twice does no harm
+        entry()
         self._folding.changed()
 
-    def _take(self, entry: _Entry) -> None:
-        rid, counts, length, revision = entry
-        if counts is None:
-            self._state.remove(rid, revision)
-        else:
-            self._state.put(rid, counts, length, revision)
+    def _entry(self, change: Change) -> _Entry:
+        if change.features is None:
+            return partial(self._state.remove, change.rid, change.revision)
+        if change.text is None:
+            return partial(self._state.advance, change.revision)
+        return partial(self._state.put, change.rid, *document_terms(change.text), change.revision)
 
     # -- searchers --------------------------------------------------------------------------------------------------
 
@@ -236,9 +230,9 @@ class LexicalIndex:
             sync(self._directory)
             self._state.replace(committed, watermark)
             for entry in self._journal or ():
-                self._take(entry)
-            self._folding.changed()
+                entry()
             self._message = self._damage = ""
+        self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)
 
     def status(self) -> IndexStatus:
