@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memxd.model import Memory
 
 _COLUMNS = (
-    Column("id", style="dim"),
-    Column("type", style="cyan", from_width=90),
+    Column("id", style="dim", beneath_below=100),
+    Column("type", style="cyan", from_width=70),
     Column("when", from_width=150),
     Column("age", style="green"),
     Column("imp.", right=True, from_width=130),
@@ -79,7 +79,9 @@ def list_memories(
         return
     out.table(_COLUMNS, rows(page.memories))
     if page.next_page_token:
-        out.note(f"there are more: --all, or --page-token {page.next_page_token}")
+        # The token is long and opaque: for scripts, not for people.
+        rest = "a larger --limit" if out.terminal else f"--page-token {page.next_page_token}"
+        out.note(f"there are more: --all, or {rest}")
 
 
 def count(

@@ -27,9 +27,9 @@ _COLUMNS = (
     Column("#", right=True, style="dim"),
     Column("score", right=True, style="bold"),
     Column("relevance", right=True, style="green"),
-    Column("age", style="cyan"),
+    Column("age", style="cyan", from_width=72),
     Column("type", from_width=120),
-    Column("id", style="dim", from_width=110),
+    Column("id", style="dim", beneath_below=120),
     Column("content", grow=True),
 )
 
@@ -59,6 +59,8 @@ def search(
 ) -> None:
     """Ask a question in plain words."""
     text = values.content(query, flag="QUERY").strip()
+    if alpha is not None and profile != ProfileWord.MEMEX:
+        raise typer.BadParameter("belongs to --profile memex; give that as well", param_hint="--alpha")
     from memxd.client import rank
 
     ranking = None

@@ -102,16 +102,19 @@ class Folding:
     def _wait(self) -> bool:
         """Until there is work; False = stop."""
         idle_at = time.monotonic() + _IDLE_SECONDS
-        with self._wake:
-            while not self._stopping:
+        while True:
+            with self._wake:
+                if self._stopping:
+                    return False
                 now = time.monotonic()
                 if now >= self._not_before and self._due(now):
                     return True
-                if now >= idle_at and self._child is not None:
-                    with self._busy:
-                        self._end_child()
-                self._wake.wait(self._pause(now))
-        return False
+                idle = now >= idle_at and self._child is not None
+                if not idle:
+                    self._wake.wait(self._pause(now))
+            if idle:  # not under _wake: whoever is busy may need it, and so does the applier
+                with self._busy:
+                    self._end_child()
 
     def _due(self, now: float) -> bool:
         documents, changes = self._state.pending()

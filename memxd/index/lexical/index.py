@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import whoosh
@@ -27,7 +27,7 @@ from memxd.index.lexical.folding import Folding
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
 from memxd.index.lexical.segment import Committed, open_folder
-from memxd.index.lexical.state import State
+from memxd.index.lexical.state import Entry, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
 __all__ = ["LexicalIndex"]
@@ -36,8 +36,6 @@ _log = logging.getLogger(__name__)
 _FORMAT = 1
 _CLOSE_SECONDS = 10.0
 _ORPHAN_SECONDS = 2.0
-#: rid, terms (None = gone), length, revision: what happened during a rebuild, to be told to the new index too.
-_Entry: TypeAlias = tuple[int, dict[str, int] | None, int, int]
 
 
 def stamp() -> str:
@@ -57,7 +55,10 @@ class LexicalIndex:
         self._message = ""
         self._damage = ""
         self._closed = False
-        self._journal: list[_Entry] | None = None
+        # What happened during a rebuild, to be told to the new index too. The lock makes "taken over and noted" one
+        # step for the applier, so that an exchange never falls between the two.
+        self._journal: list[Entry] | None = None
+        self._applying = threading.Lock()
         self._state = State()
         committed = self._open_folder()
         self._state.replace(committed, committed.manifest.watermark if committed else 0)
@@ -106,20 +107,21 @@ class LexicalIndex:
         A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
         """
         if change.features is None:
-            entry: _Entry | None = (change.rid, None, 0, change.revision)
+            entry: Entry | None = (change.rid, None, 0, change.revision)
         elif change.text is not None:
             entry = (change.rid, *document_terms(change.text), change.revision)
         else:
             entry = None
-            self._state.advance(change.revision)
-        if entry is not None:
-            self._take(entry)
-            journal = self._journal
-            if journal is not None:
-                journal.append(entry)
+        with self._applying:
+            if entry is None:
+                self._state.advance(change.revision)
+            else:
+                self._take(entry)
+                if self._journal is not None:
+                    self._journal.append(entry)
         self._folding.changed()
 
-    def _take(self, entry: _Entry) -> None:
+    def _take(self, entry: Entry) -> None:
         rid, counts, length, revision = entry
         if counts is None:
             self._state.remove(rid, revision)
@@ -216,7 +218,8 @@ class LexicalIndex:
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
-        self._journal = []
+        with self._applying:
+            self._journal = []
         fresh = self._directory / "new"
         try:
             watermark = build(fresh, self._stamp, changes, max(revision, self._state.watermark), total, progress)
@@ -234,11 +237,11 @@ class LexicalIndex:
             self._folder.replace(old)
             fresh.replace(self._folder)
             sync(self._directory)
-            self._state.replace(committed, watermark)
-            for entry in self._journal or ():
-                self._take(entry)
-            self._folding.changed()
+            with self._applying:
+                self._state.replace(committed, watermark, self._journal or ())
+                self._journal = None
             self._message = self._damage = ""
+        self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)
 
     def status(self) -> IndexStatus:
