@@ -28,6 +28,8 @@ _TAIL_BYTES = 4_096
 #: gRPC's health service as bytes: the request is empty, the answer SERVING is field 1, varint 1.
 _METHOD = "/grpc.health.v1.Health/Check"
 _SERVING = b"\x08\x01"
+#: How ``memxd serve`` begins the one line that says why it does not start.
+_REFUSAL = "memxd: "
 #: A starting or stopping daemon still holds its socket: look again after this many seconds.
 _AGAIN_SECONDS = 0.2
 
@@ -121,15 +123,19 @@ def _start_and_wait(
 ) -> None:
     """Return when the new daemon serves, or when it found that another one holds the socket (then look again)."""
     log = log_file(config.data_dir)
+    told = log.stat().st_size if log.exists() else 0
     pid = _spawn(config, config_file, environ)
     pause = 0.01
     while not is_serving(config.socket):
         ended, status = os.waitpid(pid, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status) if ended else 0
         if ended and code != AlreadyRunningError.exit_code:
-            raise DaemonUnreachableError(f"the daemon did not start (exit code {code}): {_last_line(log)}; log: {log}")
+            raise DaemonUnreachableError(
+                f"the daemon did not start (exit code {code}): {_reason(log, told)}; log: {log}"
+            )
         if time.monotonic() >= end:
-            raise DaemonUnreachableError(f"the daemon (pid {pid}) does not serve yet; see {log}, then try again")
+            state = _reason(log, told) if ended else f"the daemon (pid {pid}) does not serve yet; try again"
+            raise DaemonUnreachableError(f"{state}; log: {log}")
         if ended:
             time.sleep(_AGAIN_SECONDS)
             return
@@ -142,8 +148,15 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _last_line(log: Path) -> str:
+def _reason(log: Path, told: int) -> str:
+    """Why the process that began writing after ``told`` bytes ended: its refusal, else the last line.
+
+    Another daemon of the same data directory writes into the same log, so the last line alone may not be ours.
+    """
+    size = log.stat().st_size
     with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        # A log put aside meanwhile begins anew.
+        stream.seek(max(told if told <= size else 0, size - _TAIL_BYTES))
         lines = stream.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].removeprefix("memxd: ") if lines else "it wrote nothing"
+    refusals = [line.removeprefix(_REFUSAL) for line in lines if line.startswith(_REFUSAL)]
+    return refusals[-1] if refusals else lines[-1] if lines else "it wrote nothing"

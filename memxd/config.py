@@ -263,7 +263,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
             continue
         setting = _BY_ENV.get(name)
         if setting is None:
-            raise unknown(name, "environment", _BY_ENV)
+            raise unknown(name, "environment", _BY_ENV, PREFIX)
         if text:
             values[setting.name] = setting.parse(text, f"{name} in the environment")
     return values

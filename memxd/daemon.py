@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
-from memxd.errors import ConfigError, MemxdError, StartupError
+from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, MemxdError, StartupError
 from memxd.locks import FileLock
 from memxd.logs import configure
 from memxd.notify import notify
@@ -78,7 +78,7 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     manager = environ.get("NOTIFY_SOCKET", "")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
-    stack.enter_context(FileLock(config.data_dir / "memxd-data.lock", f"the data directory {config.data_dir}"))
+    stack.enter_context(_claim_data(config.data_dir))
     gate = Gate(workers=config.workers, max_pending=config.max_pending, max_streams=config.max_streams)
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
@@ -92,6 +92,20 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     signals.wait()
     notify(manager, STOPPING="1", STATUS="draining")
     _drain(config, gate, server, signals)
+
+
+def _claim_data(folder: Path) -> FileLock:
+    """The lock on the data directory, held. Refused in words of its own: waiting for another socket's daemon to become
+    ours, as a background start does for the same socket, would be in vain.
+    """
+    try:
+        return FileLock(folder / "memxd-data.lock", f"the data directory {folder}").acquire()
+    except AlreadyRunningError as error:
+        raise DataInUseError(
+            f"another memxd (pid {error.metadata['pid'] or 'unknown'}) holds the data directory {folder} and serves "
+            "another socket; use that socket, stop that daemon, or set MEMXD_DATA_DIR",
+            metadata=error.metadata,
+        ) from error
 
 
 def _open_engine(config: Config, stack: ExitStack) -> Engine:

@@ -234,10 +234,17 @@ class ConfigError(StartupError):
 
 
 class AlreadyRunningError(StartupError):
-    """Another daemon holds the socket or the data directory; ``metadata["pid"]`` names it (EX_TEMPFAIL)."""
+    """Another daemon holds the socket; ``metadata["pid"]`` names it (EX_TEMPFAIL)."""
 
     reason = "ALREADY_RUNNING"
     exit_code = 75
+
+
+class DataInUseError(StartupError):
+    """Another daemon, on another socket, holds the data directory; ``metadata["pid"]`` names it (EX_OSFILE)."""
+
+    reason = "DATA_IN_USE"
+    exit_code = 72
 
 
 class SocketPathError(StartupError):

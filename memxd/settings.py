@@ -76,9 +76,10 @@ class Setting:
             ) from error
 
 
-def unknown(name: str, where: str, known: Iterable[str]) -> ConfigError:
-    """The refusal of a name nobody knows, with the nearest known one."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+def unknown(name: str, where: str, known: Iterable[str], prefix: str = "") -> ConfigError:
+    """The refusal of a name nobody knows, with the nearest known one. ``prefix`` is common to all: it tells nothing."""
+    rests = [n.removeprefix(prefix) for n in known]
+    near = [prefix + n for n in difflib.get_close_matches(name.removeprefix(prefix), rests, n=1, cutoff=0.6)]
     hint = f"; did you mean {near[0]}?" if near else "; docs/CONFIGURATION.md lists all settings"
     return ConfigError(f"{name} ({where}): no such setting{hint}", metadata={"key": name, "where": where})
 

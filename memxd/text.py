@@ -43,6 +43,8 @@ class _Fold(dict[int, str]):
 
 
 _FOLD = _Fold()
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 def _marked(text: str) -> str:
@@ -80,3 +82,20 @@ def content_hash(text: str) -> int:
 def fold_hash(text: str) -> int:
     """Unsigned 64-bit BLAKE2b of ``fold_text(text)``."""
     return content_hash(fold_text(text))
+
+
+def cjk_share(text: str) -> int:
+    """How much of a text is Chinese characters, kana or hangul: 0 = none, 1 = some, 2 = most of it.
+
+    Its first 2,000 characters tell; one such character says about as much as two letters of an alphabet. Cosines of one
+    embedding model lie at different heights for two texts of one script, of the other, and of both
+    (``engine/relevance.py``).
+    """
+    head = text[:2_000]
+    if head.isascii():
+        return 0
+    dense = len(_CJK.findall(head))
+    if not dense:
+        return 0
+    letters = len(_LETTER.findall(head)) - dense
+    return 2 if 2 * dense >= letters else 1

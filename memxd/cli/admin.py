@@ -11,6 +11,7 @@ import typer
 
 from memxd.cli.render import Column, Output, local, size
 from memxd.cli.scope import Session, verb
+from memxd.cli.usage import Command, summary
 from memxd.cli.words import IndexWord, ShellWord
 from memxd.errors import MemxdError
 
@@ -22,12 +23,12 @@ _INDEXES = (
     Column("index", style="bold"),
     Column("state", style="green"),
     Column("revision", right=True),
-    Column("on disk", right=True),
+    Column("on disk", right=True, from_width=75),
     Column("entries", right=True),
-    Column("tail", right=True),
-    Column("dead", right=True),
+    Column("tail", right=True, from_width=90),
+    Column("dead", right=True, from_width=90),
     Column("size", right=True),
-    Column("message", grow=True),
+    Column("message", grow=True, fold=True, optional=True),
 )
 _SCOPES = (
     Column("agent", style="bold"),
@@ -35,16 +36,18 @@ _SCOPES = (
     Column("active", right=True),
     Column("all", right=True),
 )
+#: The common flags of verbs that concern the daemon, not a scope.
+_DAEMON = ("socket", "timeout", "no_start", "json")
 #: Seconds that ``version`` waits for the daemon's answer.
 _GLANCE = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "status")(status)
-    verb(app, "flush")(flush)
-    verb(app, "rebuild")(rebuild)
-    verb(app, "version")(version)
-    app.command("completion")(completion)
+    verb(app, "status", takes=_DAEMON)(status)
+    verb(app, "flush", takes=_DAEMON)(flush)
+    verb(app, "rebuild", takes=_DAEMON)(rebuild)
+    verb(app, "version", takes=("socket", "timeout", "json"))(version)
+    app.command("completion", cls=Command, short_help=summary(completion))(completion)
 
 
 def status(
@@ -89,7 +92,10 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("socket", found.socket_path),
             ("data", found.data_dir),
             ("disk", f"{disk}, free {size(engine.free_bytes)}"),
-            ("memories", f"{engine.memories:,} in {engine.scope_count:,} scopes, {engine.links:,} links{pending}"),
+            (
+                "memories",
+                f"{engine.memories:,} in {_count(engine.scope_count, 'scope')}, {_count(engine.links, 'link')}{pending}",
+            ),
             ("revision", f"{engine.revision:,}"),
             ("model", f"{model.id} ({model.backend}{variant}, {model.dimension} dimensions, {where})"),
             ("model says", model.message or ("" if model.available else "not available")),
@@ -97,6 +103,10 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("time zone", found.time_zone),
         ]
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _duration(seconds: float) -> str:

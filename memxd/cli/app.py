@@ -19,7 +19,16 @@ from typer.completion import get_completion_inspect_parameters
 
 from memxd.cli.render import harmless
 from memxd.cli.scope import PIPE_CLOSED, Settings, common_parameters
-from memxd.errors import DaemonUnreachableError, InvalidArgumentError, MemxdError, StartupError
+from memxd.cli.usage import name_value
+from memxd.errors import (
+    ConfigError,
+    DaemonUnreachableError,
+    InvalidArgumentError,
+    MemxdError,
+    ModelFileError,
+    SocketPathError,
+    StartupError,
+)
 
 OK, USAGE, NOT_FOUND, UNREACHABLE, REFUSED, INTERRUPTED = 0, 2, 3, 4, 5, 130
 
@@ -72,6 +81,8 @@ def _describe_callback(app: typer.Typer) -> None:
 
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     parameters = [context, *common_parameters(with_environment=True)]
+    for parameter in parameters[1:]:
+        name_value(parameter)
     callback.__annotations__ = {p.name: p.annotation for p in parameters}
     vars(callback)["__signature__"] = inspect.Signature(parameters)
     app.callback()(callback)
@@ -106,19 +117,22 @@ def run_memx(arguments: Sequence[str]) -> int:
 
 def exit_code(error: MemxdError) -> int:
     """The exit code of a refusal."""
-    if isinstance(error, InvalidArgumentError):
+    if isinstance(error, InvalidArgumentError | ConfigError | SocketPathError):
         return USAGE
     if error.reason.endswith("_NOT_FOUND"):
         return NOT_FOUND
-    if isinstance(error, StartupError):
-        return UNREACHABLE
-    return UNREACHABLE if isinstance(error, DaemonUnreachableError) else REFUSED
+    if isinstance(error, ModelFileError):
+        return REFUSED
+    return UNREACHABLE if isinstance(error, DaemonUnreachableError | StartupError) else REFUSED
 
 
 def _message(error: MemxdError) -> str:
     """What, and which fields; the message names the field already when there is one."""
     missing = [f"{v.field}: {v.description}" for v in error.violations if v.description not in error.message]
     text = "; ".join([error.message, *missing])
+    known = error.metadata.get("id")
+    if known and error.reason.endswith("_ALREADY_EXISTS"):
+        text += f" (as {known})"
     log_id = error.metadata.get("log_id")
     return f"{text} (log id {log_id})" if log_id and log_id not in text else text
 
@@ -129,7 +143,8 @@ def _tell_usage(program: str, error: typer.TyperException) -> int:
         sys.stdout.write(error.message + "\n")
         return USAGE
     path = context.command_path if context is not None else program
-    _tell(program, error.format_message().replace("Value error, ", "").strip().rstrip(".") + f"\nsee `{path} --help`")
+    text = error.format_message().replace("Value error, ", "").removeprefix("Invalid value: ")
+    _tell(program, text.strip().rstrip(".") + f"\nsee `{path} --help`")
     return USAGE
 
 

@@ -15,17 +15,17 @@ from memxd.cli.scope import Session, verb
 from memxd.cli.words import DirectionWord, LinkWord
 
 _LINKS = (
-    Column("id", style="dim"),
+    Column("id", style="dim", beneath_below=105, beneath="link "),
     Column("type", style="cyan"),
     Column("strength", right=True, style="green"),
     Column("", right=True),
-    Column("other end", grow=True),
+    Column("other end", grow=True, fold=True),
 )
 _RELATED = (
     Column("depth", right=True, style="dim"),
     Column("strength", right=True, style="green"),
     Column("type", style="cyan", from_width=90),
-    Column("id", style="dim"),
+    Column("id", style="dim", beneath_below=120),
     Column("content", grow=True),
 )
 Types = Annotated[list[LinkWord] | None, typer.Option("--type", help="Only this type; repeat for more.")]
@@ -102,7 +102,8 @@ def links(
         rows.append((item.id, item.type.name.lower(), f"{item.strength:.2f}", arrow, other))
     session.out.table(_LINKS, rows)
     if page.next_page_token:
-        session.out.note(f"{page.total} in all; go on with --page-token {page.next_page_token}")
+        rest = "--limit shows more" if session.out.terminal else f"go on with --page-token {page.next_page_token}"
+        session.out.note(f"{page.total} in all; {rest}")
 
 
 def related(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memxd.model import Memory
 
 _COLUMNS = (
-    Column("id", style="dim"),
-    Column("type", style="cyan", from_width=90),
+    Column("id", style="dim", beneath_below=100),
+    Column("type", style="cyan", from_width=70),
     Column("when", from_width=150),
     Column("age", style="green"),
     Column("imp.", right=True, from_width=130),
@@ -35,13 +35,17 @@ def register(app: typer.Typer) -> None:
     verb(app, "count", filters=True)(count)
 
 
+def marked(memory: Memory) -> str:
+    """The content, with the state before it unless that is active."""
+    return memory.content if memory.state == 1 else f"[{memory.state.name.lower()}] {memory.content}"
+
+
 def rows(memories: Iterable[Memory]) -> Iterable[tuple[str, ...]]:
     """The cells of ``_COLUMNS``."""
     for m in memories:
         at = m.created_at if m.event_at is None else m.event_at
-        state = "" if m.state == 1 else f"[{m.state.name.lower()}] "
         yield (
-            m.id, m.type.name.lower(), local(at), age(at), f"{m.importance:.2f}", ", ".join(m.tags), state + m.content,
+            m.id, m.type.name.lower(), local(at), age(at), f"{m.importance:.2f}", ", ".join(m.tags), marked(m),
         )  # fmt: skip
 
 
@@ -79,7 +83,9 @@ def list_memories(
         return
     out.table(_COLUMNS, rows(page.memories))
     if page.next_page_token:
-        out.note(f"there are more: --all, or --page-token {page.next_page_token}")
+        # The token is long and opaque: for scripts, not for people.
+        rest = "a larger --limit" if out.terminal else f"--page-token {page.next_page_token}"
+        out.note(f"there are more: --all, or {rest}")
 
 
 def count(

@@ -83,9 +83,13 @@ def add(
     private: Annotated[bool, typer.Option("--private", help="It must never leave this machine.")] = False,
     source: Annotated[str, typer.Option(help="Where it came from.")] = "",
     supersedes: Annotated[list[str] | None, typer.Option(help="Id of a memory it replaces; repeat for more.")] = None,
-    allow_duplicate: Annotated[bool, typer.Option("--allow-duplicate", help="Store it again if it exists.")] = False,
+    allow_duplicate: Annotated[bool, typer.Option("--allow-duplicate", help="Store it even if it is known.")] = False,
 ) -> None:
-    """Store a memory."""
+    """Store a memory.
+
+    A memory with the same text, type, event time and source that is still active is not stored a second time: its id
+    is printed instead.
+    """
     answer = session.client.store(
         values.content(content),
         type=type,
@@ -170,7 +174,7 @@ def edit(
             kept.update(values.metadata(meta or ()))
             changes["metadata"] = {key: value for key, value in kept.items() if key not in (drop_meta or ())}
     if not changes:
-        raise typer.BadParameter("nothing to change; give at least one field", param_hint="edit")
+        raise typer.BadParameter("nothing to change; give at least one field")
     answer = session.client.update(id, **changes, expected_revision=expected_revision)
     if session.out.as_json:
         session.out.json(answer)
@@ -183,12 +187,15 @@ def forget(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories; or give filter flags instead.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="The whole scope, without a filter.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be erased.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; ids are erased without asking anyway.")] = False,
 ) -> None:
-    """Erase memories for good: by id, or all that the filter flags select (in every state unless --state)."""
+    """Erase memories for good: by id at once, or, after asking, all that the filter flags select.
+
+    Filter flags select in every state unless --state is given.
+    """
     chosen = [bool(ids), session.filter is not None, everything]
     if sum(chosen) != 1:
-        raise typer.BadParameter("give either ids, or filter flags, or --all", param_hint="forget")
+        raise typer.BadParameter("give either ids, or filter flags, or --all")
     if ids:
         _forget_ids(session, ids, dry_run=dry_run)
     else:
@@ -217,14 +224,11 @@ def _forget_many(session: Session, *, dry_run: bool, yes: bool) -> None:
     settings = session.settings
     if settings.agent is None or settings.user is None:
         raise typer.BadParameter(
-            "erasing by filter needs the scope spelled out; give --agent and --user (or MEMX_AGENT and MEMX_USER)",
-            param_hint="forget",
+            "erasing by filter needs the scope spelled out; give --agent and --user (or MEMX_AGENT and MEMX_USER)"
         )
     if not dry_run and not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter(
-                "nobody can be asked here; give --yes, or look with --dry-run", param_hint="forget"
-            )
+            raise typer.BadParameter("standard input is no terminal to ask on; give --yes, or look with --dry-run")
         count = session.client.delete_many(session.filter, dry_run=True)
         question = f"Erase {_memories(count)} of agent {settings.agent!r}, user {settings.user!r} for good?"
         if count and not typer.confirm(question, err=True):

@@ -35,15 +35,17 @@ _COLUMNS = (
 )
 _MODEL_LINE = re.compile(r"^[ \t]*model[ \t]*=.*$", re.MULTILINE)
 _TABLE_LINE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+#: The common flags of verbs that work on files, without a daemon.
+_FILES = ("json",)
 Name = Annotated[str | None, typer.Argument(help="Its name, or a folder's path (default: the one in use).")]
 
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The embedding models on this machine.", no_args_is_help=True, rich_markup_mode=None)
-    verb(group, "list")(list_models)
-    verb(group, "add")(add)
-    verb(group, "use")(use)
-    verb(group, "verify")(verify)
+    verb(group, "list", takes=_FILES)(list_models)
+    verb(group, "add", takes=_FILES)(add)
+    verb(group, "use", takes=_FILES)(use)
+    verb(group, "verify", takes=_FILES)(verify)
     app.add_typer(group, name="models")
 
 

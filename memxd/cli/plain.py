@@ -41,12 +41,19 @@ def plain(value: Any, field: str = "") -> Any:
     if field == "scopes":
         return [{"scope": plain(scope), "total": total, "active": active} for scope, total, active in value]
     if field == "metadata":
-        return value  # the caller's own JSON, as it is
+        return _sorted(value)  # the caller's own JSON, nothing in it is ours to read
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: plain(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def _sorted(value: Any) -> Any:
+    """JSON with its keys in order: protobuf's maps come in another one each time."""
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def dumps(value: Any, *, one_line: bool = False) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 # C0 but tab and line feed, DEL, C1, line and paragraph separators, and what reorders text in disguise.
@@ -84,6 +85,14 @@ class Column:
     grow: bool = False
     #: Shown on a terminal only when it is at least this wide.
     from_width: int = 0
+    #: On a narrower terminal its cell stands on a line of its own beneath the growing one.
+    beneath_below: int = 0
+    #: Stands before it there.
+    beneath: str = ""
+    #: Folded over several lines rather than cut.
+    fold: bool = False
+    #: Left out on a terminal where every cell of it is empty.
+    optional: bool = False
 
 
 class Output:
@@ -137,7 +146,7 @@ class Output:
         for name, value in rows:
             text = value.replace("\n", "\n" + " " * (width + 2))
             if self.terminal:
-                line = self.styled(f"{name:<{width}}  ", "dim")
+                line = self.styled("").append(f"{name:<{width}}  ", "dim")
                 line.append_text(self.styled(text))
                 self.console.print(line, soft_wrap=True)
             else:
@@ -150,27 +159,35 @@ class Output:
             for row in rows:
                 self._write("\t".join(one_line(cell) for cell in row) + "\n")
             return
+        self.console.print(self._drawn(columns, list(rows)))
+
+    def _drawn(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Table:
+        """The table for a terminal of this width."""
         from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
-        shown = [i for i, c in enumerate(columns) if self.console.width >= c.from_width]
-        table = Table(
-            box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-            pad_edge=False,
-            expand=any(columns[i].grow for i in shown),
-            show_edge=False,
-        )
-        for i in shown:
+        width = self.console.width
+        shown = [i for i, c in enumerate(columns) if width >= c.from_width]
+        shown = [i for i in shown if not columns[i].optional or any(row[i] for row in rows)]
+        beneath = [i for i in shown if width < columns[i].beneath_below]
+        beside = [i for i in shown if i not in beneath]
+        grows = any(columns[i].grow for i in beside)
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, expand=grows, show_edge=False)
+        for i in beside:
             column = columns[i]
             justify: Literal["left", "right"] = "right" if column.right else "left"
             table.add_column(
-                column.title, style=column.style, justify=justify, no_wrap=True, overflow="ellipsis",
+                column.title, style=column.style, justify=justify, no_wrap=not column.fold, overflow="fold" if column.fold else "ellipsis",
                 ratio=1 if column.grow else None,
             )  # fmt: skip
         for row in rows:
-            table.add_row(*(self.styled(one_line(row[i])) for i in shown))
-        self.console.print(table)
+            below = self.styled("  ".join(columns[i].beneath + one_line(row[i]) for i in beneath), "dim")
+            cells = [self.styled(one_line(row[i])) for i in beside]
+            if beneath:
+                at = next(n for n, i in enumerate(beside) if columns[i].grow)
+                cells[at] = cells[at].append("\n").append_text(below)
+            table.add_row(*cells)
+        return table
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)

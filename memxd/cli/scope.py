@@ -17,7 +17,9 @@ import typer
 
 from memxd.cli import values
 from memxd.cli.render import Output
+from memxd.cli.usage import Command, name_value, summary
 from memxd.cli.words import StateWord, TypeWord
+from memxd.errors import LinkNotFoundError, MemoryNotFoundError, MemxdError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +58,9 @@ _COMMON: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "no_start": (bool | None, ("--no-start",), "Do not start a daemon when none answers."),
     "json": (bool | None, ("--json",), "Print JSON."),
 }  # fmt: skip
+
+#: The names of the common flags.
+COMMON = tuple(_COMMON)
 
 
 def common_parameters(*, with_environment: bool) -> list[inspect.Parameter]:
@@ -165,16 +170,21 @@ class Session:
         )
 
 
-def verb(app: typer.Typer, name: str, *, filters: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function ``(session, ...)`` as a verb; ``filters`` adds the filter flags, as ``session.filter``."""
+def verb(
+    app: typer.Typer, name: str, *, filters: bool = False, takes: Sequence[str] = COMMON
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function ``(session, ...)`` as a verb; ``filters`` adds the filter flags, as ``session.filter``.
+
+    ``takes`` names the common flags that mean something to it; before the verb all of them are allowed.
+    """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         added = _FILTER if filters else ()
-        common = common_parameters(with_environment=False)
+        common = [p for p in common_parameters(with_environment=False) if p.name in takes]
 
         def run(context: typer.Context, **given: Any) -> None:
-            after = Settings(**{n: given.pop(n) for n in _COMMON})
+            after = Settings(**{n: given.pop(n) for n in takes})
             before = context.find_root().obj
             settings = before.under(after) if isinstance(before, Settings) else after
             flags = {name: given.pop(name) for name in _FILTER_NAMES} if filters else {}
@@ -183,16 +193,28 @@ def verb(app: typer.Typer, name: str, *, filters: bool = False) -> Callable[[Cal
                     function(session, **given)
             except BrokenPipeError:
                 raise typer.Exit(PIPE_CLOSED) from None  # else typer ends the process with 1
+            except MemxdError as error:
+                _name_scope(error, settings)
+                raise
 
         _describe(run, function, [*own, *added, *common])
-        app.command(name)(run)
+        app.command(name, cls=Command, short_help=summary(function))(run)
         return function
 
     return register
 
 
+def _name_scope(error: MemxdError, settings: Settings) -> None:
+    """Whoever looks in the wrong scope finds nothing: say which one it was. Only the client knows whether to tell."""
+    if isinstance(error, MemoryNotFoundError | LinkNotFoundError):
+        agent, user = settings.agent or "default", settings.user or "default"
+        error.message += f" (agent {agent!r}, user {user!r}; --agent and --user name another)"
+
+
 def _describe(run: Callable[..., None], function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> None:
     """Give ``run`` the name, help and signature that typer reads."""
+    for parameter in parameters:
+        name_value(parameter)
     keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     run.__name__, run.__doc__ = function.__name__, function.__doc__

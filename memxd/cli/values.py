@@ -68,6 +68,8 @@ def content(argument: str | None, *, flag: str = "CONTENT") -> str:
     if argument is None and sys.stdin.isatty():
         raise typer.BadParameter("give the text as an argument, or pipe it in", param_hint=flag)
     raw = sys.stdin.buffer.read()
+    if not raw.strip():
+        raise typer.BadParameter("there is no text; give it as an argument, or pipe it in", param_hint=flag)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

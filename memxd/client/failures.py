@@ -122,7 +122,9 @@ def _transport(failed: FailedCall, socket: str, request_bytes: int) -> MemxdErro
             f"no memxd daemon answers on {socket}; start one with `memxd serve`", metadata={"socket": socket}
         )
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return DeadlineExceededError("the deadline passed before the daemon answered; allow more time with timeout=")
+        return DeadlineExceededError(
+            "the deadline passed before the daemon answered; allow more time (timeout=, memx --timeout)"
+        )
     if code is grpc.StatusCode.CANCELLED:
         return CancelledError("the call was cancelled")
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED:

@@ -32,7 +32,8 @@ class ModelInfo:
 
     ``cosine_low`` and ``cosine_high`` bound the band in which the model's cosines tell something
     (engine/relevance.py); ``tau`` is the best cosine below which a question counts as unanswerable by meaning alone.
-    All in -1..1.
+    All in -1..1. ``cosine_shift_cjk`` and ``cosine_shift_cross``: how much higher the model's cosines lie when question
+    and text are both Chinese, Japanese or Korean, and when only one of them is.
     """
 
     id: str
@@ -46,6 +47,8 @@ class ModelInfo:
     cosine_high: float
     query_prefix: str
     passage_prefix: str
+    cosine_shift_cjk: float = 0.0
+    cosine_shift_cross: float = 0.0
 
 
 class Embedder(Protocol):

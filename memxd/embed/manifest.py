@@ -83,6 +83,8 @@ class ModelManifest:
     tau: float = 0.3
     cosine_low: float = 0.1
     cosine_high: float = 0.8
+    cosine_shift_cjk: float = 0.0
+    cosine_shift_cross: float = 0.0
     files: Mapping[str, str] = field(default_factory=dict)
     golden: tuple[Golden, ...] = ()
     golden_minimum: float = 0.99
@@ -227,4 +229,4 @@ class _Parser:
 
 
 _TEXTS = ("query_prefix", "passage_prefix", "input_ids", "attention_mask", "token_type_ids", "output", "variant")
-_COSINES = ("tau", "cosine_low", "cosine_high", "golden_minimum")
+_COSINES = ("tau", "cosine_low", "cosine_high", "cosine_shift_cjk", "cosine_shift_cross", "golden_minimum")

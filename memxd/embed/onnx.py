@@ -40,6 +40,8 @@ class OnnxEmbedder:
             cosine_high=manifest.cosine_high,
             query_prefix=manifest.query_prefix,
             passage_prefix=manifest.passage_prefix,
+            cosine_shift_cjk=manifest.cosine_shift_cjk,
+            cosine_shift_cross=manifest.cosine_shift_cross,
         )
         self._model = model
         self._rule = ChunkRule.for_window(model.capacity)

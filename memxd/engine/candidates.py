@@ -34,6 +34,7 @@ class Candidates:
     ``document_frequency``: selected rows that hold a query term, by term; a term without an entry occurs nowhere.
     """
 
+    query: str
     terms: QueryTerms
     vector_rids: Int32
     keyword_rids: Int32
@@ -83,7 +84,7 @@ class Legs:
                 f"{degraded[-1].message if degraded else 'the vector index cannot answer now'}; "
                 "mode keyword still answers"
             )
-        return self._join(terms, hits, words, vector, degraded)
+        return self._join(query, terms, hits, words, vector, degraded)
 
     def _by_meaning(
         self,
@@ -127,6 +128,7 @@ class Legs:
 
     def _join(
         self,
+        query: str,
         terms: QueryTerms,
         hits: VectorHits | None,
         words: LexicalHits | None,
@@ -151,7 +153,7 @@ class Legs:
             if lacking.size:
                 cosines[lacking], chunks[lacking] = self._indexes.vector.cosines(vector, rids[lacking])
         return Candidates(
-            terms, vector_rids, keyword_rids, rids, cosines, keyword, chunks,
+            query, terms, vector_rids, keyword_rids, rids, cosines, keyword, chunks,
             {} if words is None else dict(zip(words.matched_terms, words.document_frequency, strict=True)),
             hits is not None, words is not None, degraded,
         )  # fmt: skip

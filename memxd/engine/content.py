@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-#: Around text that is stored and shown but neither embedded nor indexed.
-_PRIVATE_TAG = re.compile(r"<(/?)private>", re.IGNORECASE)
+_UNSEEN = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
+#: Around text that is stored and shown but neither embedded nor indexed. Read generously, because what a careless or
+#: full-width spelling hides must stay hidden: spaces, attributes, a slash at the end, unseen characters in between.
+_PRIVATE_TAG = re.compile(
+    rf"[<\uff1c]\s*{_UNSEEN}(?P<close>[/\uff0f]?)\s*{_UNSEEN}{_UNSEEN.join('private')}{_UNSEEN}(?:[\s/\uff0f][^<>\uff1c\uff1e]*)?[>\uff1e]",
+    re.IGNORECASE,
+)
 
 #: Unicode categories that print nothing by themselves.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp", "Mn", "Me"})
@@ -48,17 +53,17 @@ def public_text(content: str) -> str:
     Spans nest, and an unclosed one runs to the end of the text: whoever forgets a closing tag has too much hidden
     rather than too little.
     """
-    if "<" not in content:
+    if "<" not in content and "\uff1c" not in content:
         return content
     shown: list[str] = []
     depth = at = 0
     for tag in _PRIVATE_TAG.finditer(content):
         piece = content[at : tag.start()]
         shown.append(" " * len(piece) if depth else piece)
-        if tag[1] and depth == 0:
+        if tag["close"] and depth == 0:
             shown.append(tag[0])  # closes nothing: it is text like any other
         else:
-            depth += -1 if tag[1] else 1
+            depth += -1 if tag["close"] else 1
             shown.append(" " * len(tag[0]))
         at = tag.end()
     rest = content[at:]

@@ -133,7 +133,7 @@ def _weights(ranking: Ranking, base: Plan) -> tuple[float, float, float, float]:
     alpha = ranking.alpha
     if alpha is not None:
         if base.profile is not Profile.MEMEX:
-            raise fail("ranking.alpha", "belongs to profile memex; set ranking.weights instead")
+            raise fail("ranking.alpha", "belongs to profile memex; other profiles take ranking.weights")
         number("ranking.alpha", alpha, 0.0, 1.0)
         return alpha, 1.0 - alpha, 0.0, 0.0
     s, r, f, i = base.weights

@@ -21,6 +21,7 @@ from memxd.engine.wordmatch import informativeness, word_match
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
 from memxd.model import Dedup
+from memxd.text import cjk_share
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
@@ -34,7 +35,8 @@ class Ranked:
     """Ranked candidates. Every array but ``order`` and ``kept`` is in the order of ``rids``.
 
     ``order`` int32[n] positions best first; ``kept`` the same without folded ones; ``folded_into`` int32[n], -1 = not
-    folded. Scores float64[n]. ``vector_rank``/``keyword_rank`` int32[n] from 1, 0 = absent.
+    folded. Scores float64[n]. ``vector_rank``/``keyword_rank`` int32[n] from 1, 0 = absent. ``best_cosine``: the best
+    one, levelled by script where the profile judges so; -1 = none.
     """
 
     rids: Int32
@@ -53,6 +55,7 @@ class Ranked:
     vector_rank: Int32
     keyword_rank: Int32
     best_relevance: float
+    best_cosine: float
 
     @property
     def folded_count(self) -> int:
@@ -66,7 +69,7 @@ class Ranker:
     def __init__(self, indexes: Indexes, kernels: Kernels, model: ModelInfo) -> None:
         self._indexes = indexes
         self._rank = kernels.rank
-        self._band = Band(model.cosine_low, model.cosine_high)
+        self._band = Band(model.cosine_low, model.cosine_high, model.cosine_shift_cjk, model.cosine_shift_cross)
 
     def rank(self, plan: Plan, found: Candidates, selection: Selection, now: int) -> Ranked:
         """Order the candidates of both legs."""
@@ -78,36 +81,40 @@ class Ranker:
             plan.keyword_weight,
         )
         words = self._word_match(found, selection)
-        place = self._band.place(found.cosines)
+        cjk = self._indexes.columns.arrays().cjk[rids]
+        levelled = self._band.level(found.cosines, cjk_share(found.query), cjk)
+        place = self._band.place(levelled)
         likely = relevance(place, words) if found.vector_asked else words_alone(words)
-        semantic = self._semantic(plan, found, rrf, words)
-        return self._finish(plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank)
+        semantic = self._semantic(plan, found, rrf, words, place)
+        judged = levelled if plan.fusion is Fusion.SCORES else found.cosines
+        best = float(np.nanmax(judged, initial=-1.0))
+        return self._finish(plan, rids, semantic, likely, now, rrf, vector_rank, keyword_rank, best)
 
     def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
         """Order the whole selection by recency, frequency and importance: for plans without relevance."""
         rids = selection.rids
         nothing = np.zeros(rids.shape[0])
         none = np.zeros(rids.shape[0], np.int32)
-        return self._finish(plan, rids, nothing, nothing, now, nothing, none, none)
+        return self._finish(plan, rids, nothing, nothing, now, nothing, none, none, -1.0)
 
     # -- semantic factor ---------------------------------------------------------------------------------------------
 
-    def _semantic(self, plan: Plan, found: Candidates, rrf: Float64, words: Float64) -> Float64:
+    def _semantic(self, plan: Plan, found: Candidates, rrf: Float64, words: Float64, place: Float64) -> Float64:
         """The semantic factor of each candidate, 0..1."""
         if plan.fusion is Fusion.COSINE:
             return np.nan_to_num(found.cosines, nan=0.0)
         if plan.fusion is Fusion.RRF:
             best = (plan.vector_weight + plan.keyword_weight) / (plan.rrf_k + 1)
             return rrf / best
-        return self._fused_scores(plan, found, words)
+        return self._fused_scores(plan, found, words, place)
 
-    def _fused_scores(self, plan: Plan, found: Candidates, words: Float64) -> Float64:
+    def _fused_scores(self, plan: Plan, found: Candidates, words: Float64, place: Float64) -> Float64:
         """Weighted mean of both legs' scores, each brought to 0..1; a leg that was not asked does not count.
 
         By meaning: the place in the model's band. By words: three parts word match (which words of the question are
         there), one part BM25 against the best candidate's (how densely), held down when even the best matches little.
         """
-        by_meaning = np.clip(self._band.place(found.cosines) / 2.0 + 0.25, 0.0, 1.0)
+        by_meaning = np.where(np.isnan(found.cosines), 0.0, np.clip(place / 2.0 + 0.25, 0.0, 1.0))
         top = found.keyword.max(initial=0.0)
         density = found.keyword / top * words.max(initial=0.0) if top > 0.0 else found.keyword
         by_words = WORD_SHARE * words + (1.0 - WORD_SHARE) * density
@@ -137,6 +144,7 @@ class Ranker:
         rrf: Float64,
         vector_rank: Int32,
         keyword_rank: Int32,
+        best_cosine: float,
     ) -> Ranked:
         columns = self._indexes.columns.arrays()
         recency, frequency, importance = self._rank.factors(
@@ -155,7 +163,7 @@ class Ranker:
         return Ranked(
             rids, order, kept, folded_into, semantic, recency, frequency, importance, raw, z,
             score if plan.normalise else raw, likely, rrf, vector_rank, keyword_rank,
-            float(likely.max(initial=0.0)),
+            float(likely.max(initial=0.0)), best_cosine,
         )  # fmt: skip
 
     def _fold(self, plan: Plan, columns: ColumnArrays, order: Int32, rids: Int32) -> tuple[Int32, Int32]:

@@ -27,13 +27,32 @@ WORD_SLOPE = 2.6
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Cosines of a model: ``low`` is usual between unrelated texts, ``high`` between a question and its answer."""
+    """Cosines of a model: ``low`` is usual between unrelated texts, ``high`` between a question and its answer.
+
+    A multilingual model's cosines lie at other heights for other pairs of scripts: ``shift_cjk`` higher when both are
+    Chinese, Japanese or Korean, ``shift_cross`` higher (usually lower: negative) when only one is.
+    """
 
     low: float
     high: float
+    shift_cjk: float
+    shift_cross: float
+
+    def level(self, cosine: NDArray[np.float64], query_cjk: int, cjk: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Cosines [n] as they would be had question and text one alphabetic script.
+
+        ``query_cjk`` and ``cjk`` [n]: ``text.cjk_share``. A text or question of mixed script is taken as it is.
+        """
+        shift = np.zeros(cosine.shape[0])
+        if query_cjk == 2:
+            shift[cjk == 2] = self.shift_cjk
+            shift[cjk == 0] = self.shift_cross
+        elif query_cjk == 0:
+            shift[cjk == 2] = self.shift_cross
+        return cosine - shift
 
     def place(self, cosine: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Cosines [n] -> where they lie in the band, 0 at low and 1 at high, cut to -1..2; NaN -> 0."""
+        """Levelled cosines [n] -> where they lie in the band, 0 at low and 1 at high, cut to -1..2; NaN -> 0."""
         x = (cosine - self.low) / (self.high - self.low)
         return np.where(np.isnan(x), 0.0, np.clip(x, -1.0, 2.0))
 

@@ -66,7 +66,7 @@ class Searching:
         self._asking = Asking(store, indexes, vectors, clock, defaults, pending_in)
         self._legs = Legs(indexes)
         self._ranker = Ranker(indexes, kernels, vectors.embedder.info)
-        self._explainer = Explainer(indexes)
+        self._explainer = Explainer(indexes, vectors.embedder.info.remote)
 
     def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchAnswer:
         """Answer one question. Errors as the contract names them."""
@@ -127,13 +127,12 @@ class Searching:
     def _reject(self, state: Question, found: Candidates | None, ranked: Ranked) -> RejectReason | None:
         if found is None:
             return None
-        cosines = found.cosines[~np.isnan(found.cosines)]
         plan = state.plan
         if plan.mode is Mode.HYBRID and not found.vector_asked:
             plan = replace(plan, mode=Mode.KEYWORD)  # the vector leg could not be asked: judge by words
         return rejection(
             plan,
-            best_cosine=float(cosines.max()) if cosines.size else -1.0,
+            best_cosine=ranked.best_cosine,
             keyword_hits=int(found.keyword_rids.size),
             candidates=len(ranked.order),
             best_relevance=ranked.best_relevance,

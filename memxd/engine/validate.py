@@ -97,10 +97,12 @@ def request_id(text: str) -> str:
 
 
 def content(field: str, text: str) -> str:
-    """Text to remember: 1..65,536 characters after trimming."""
+    """Text to remember: 1..65,536 characters after trimming, without NUL. Other controls stay: logs hold them."""
     clean = trim(text)
     if is_blank(clean):
         raise fail(field, "must not be blank or invisible")
+    if "\0" in clean:
+        raise fail(field, f"must not hold a NUL character (there is one at position {clean.index(chr(0)):,})")
     if len(clean) > Limits.CONTENT:
         raise fail(
             field,

@@ -42,6 +42,7 @@ class RowFeatures:
     tags: tuple[str, ...]
     private: bool
     vector_pending: bool = False
+    cjk: int = 0  # ``text.cjk_share``: 0 = none, 1 = some, 2 = most of it is CJK
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ class Deadline:
         if self.is_cancelled():
             raise CancelledError("the caller cancelled the call")
         if self.at is not None and self.monotonic() >= self.at:
-            raise DeadlineExceededError("the deadline passed before the work was done; nothing was changed")
+            raise DeadlineExceededError(
+                "the deadline passed before the work was done; allow more time (timeout=, memx --timeout). A single "
+                "write that ends like this has changed nothing"
+            )
 
 
 #: For calls without a deadline.

@@ -90,6 +90,8 @@ class Gate:
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
         #: Health checks and refusals: never behind anything else.
         self.swift = Pool(2, 1_024, "memxd-swift")
+        #: Health watchers hold a thread each, for as long as they watch; threads are made when needed.
+        self.watches = Pool(256, 256, "memxd-watch")
         #: Reflection holds a thread as long as its client keeps the stream open.
         self.reflection = Pool(4, 4, "memxd-reflect")
         self._condition = Condition.STARTING
@@ -144,7 +146,7 @@ class Gate:
 
     def close(self) -> None:
         """Join the threads of every pool. What still waits in them is dropped."""
-        for pool in (self.calls, self.streams, self.reflection, self.swift):
+        for pool in (self.calls, self.streams, self.reflection, self.watches, self.swift):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _retry(self) -> dict[str, str]:

@@ -57,7 +57,6 @@ class Routed:
     def __init__(self, behavior: Callable[..., Any], pool: Pool) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
-        self.experimental_non_blocking = getattr(behavior, "experimental_non_blocking", False)
 
     def __call__(self, *args: Any) -> Any:
         return self._behavior(*args)
@@ -104,10 +103,12 @@ class GateInterceptor(grpc.ServerInterceptor):
 
     def _guest(self, handler: grpc.RpcMethodHandler[Any, Any], method: str) -> grpc.RpcMethodHandler[Any, Any]:
         if method.startswith(_HEALTH):
-            return _rebuilt(handler, lambda behavior: Routed(behavior, self._gate.swift))
-        if self._gate.reflection.full:
-            return self._refusal(self._gate.overloaded(self._gate.reflection))
-        return _rebuilt(handler, lambda behavior: Routed(behavior, self._gate.reflection))
+            pool = self._gate.watches if handler.response_streaming else self._gate.swift
+        else:
+            pool = self._gate.reflection
+        if pool.full:
+            return self._refusal(self._gate.overloaded(pool))
+        return _rebuilt(handler, lambda behavior: Routed(behavior, pool))
 
     def _refusal(self, error: MemxdError) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler that refuses at once: declared as a stream, it does not wait for the request message either."""

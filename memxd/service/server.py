@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from memxd.errors import SocketPathError
 from memxd.model import Limits
+from memxd.service import health
 from memxd.service.admin_servicer import AdminServicer
 from memxd.service.convert.admin import ProcessFacts
 from memxd.service.gate import Gate
@@ -53,15 +54,14 @@ class Server:
 
     def __init__(self, gate: Gate, facts: ProcessFacts, *, max_pending: int, with_reflection: bool) -> None:
         self._gate = gate
-        self._health = health.HealthServicer()
+        self._health = health.HealthServicer(HEALTH_NAMES)
         self._grpc = grpc.server(gate.calls, interceptors=[GateInterceptor(gate)], options=options(max_pending))
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(gate), self._grpc)
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts), self._grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         if with_reflection:
-            names = (_MEMORY, _ADMIN, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            names = (_MEMORY, _ADMIN, health.SERVICE, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
-        self.set_serving(False)
 
     def start(self, claim: SocketClaim) -> None:
         """Bind and answer; health says NOT_SERVING and every other call is refused until the gate opens."""
@@ -74,9 +74,7 @@ class Server:
 
     def set_serving(self, serving: bool) -> None:
         """What health answers for every name."""
-        condition = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        for name in HEALTH_NAMES:
-            self._health.set(name, condition)
+        self._health.set_serving(serving)
 
     def stop(self) -> threading.Event:
         """Stop listening and cancel what still runs. The event tells when gRPC is done with all of it."""

@@ -16,7 +16,7 @@ from typing import Any
 from memxd.model import Json, Link, LinkType, Memory, MemoryType, RowFeatures, Scope, State
 from memxd.store.counters import Counters
 from memxd.store.types import Row
-from memxd.text import content_hash
+from memxd.text import cjk_share, content_hash
 
 #: A memory ``m`` as a JSON array; ``row`` and ``features`` read it.
 ROW = """json_array(m.rid, m.scope_no, m.id, m.content, m.type, json(m.tags), json(m.metadata), m.importance_bits,
@@ -132,6 +132,7 @@ def features(stored: Row, content: int, fold: int) -> RowFeatures:
         tags=memory.tags,
         private=memory.private,
         vector_pending=memory.vector_pending,
+        cjk=cjk_share(memory.content),
     )
 
 

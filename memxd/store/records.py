@@ -216,7 +216,10 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
         """
         old = self._stored(rid)
         if "state" in fields and old.memory.state == State.SUPERSEDED:
-            raise StateConflictError("a superseded memory's state follows from what supersedes it")
+            raise StateConflictError(
+                "a superseded memory's state follows from what supersedes it; remove the supersedes link "
+                "(memx links, memx unlink) to bring it back"
+            )
         changed = "content" in fields and fields["content"] != old.memory.content
         columns = {_COLUMNS[key][0]: _kept(key, value) for key, value in fields.items()}
         revision = self._next_revision()

@@ -55,3 +55,27 @@ def test_nested_private_spans_hide_everything_inside_the_outer_one() -> None:
 
 def test_a_closing_tag_alone_hides_nothing() -> None:
     assert public_text("a </private> b") == "a </private> b"
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "<private>",
+        "<PRIVATE >",
+        "< private>",
+        '<private reason="x">',
+        "<private/>",
+        "\uff1cprivate\uff1e",
+        "<priv\u200bate>",
+    ],
+)
+def test_careless_spellings_of_the_tag_hide_as_well(opening: str) -> None:
+    content = f"before {opening}secret</private> after"
+    public = public_text(content)
+    assert public.split() == ["before", "after"]
+    assert len(public) == len(content)
+
+
+@pytest.mark.parametrize("text", ["<privateer> sails", "a <private", "if a < private_key > b", "<privately>"])
+def test_other_words_are_no_tags(text: str) -> None:
+    assert public_text(text) == text

@@ -198,7 +198,8 @@ def test_a_memory_behind_sixty_thousand_characters_is_found(engine: Engine) -> N
     engine.store(A, NewMemory(f"{filler} The safe opens with seven three nine."))
     for n in range(40):
         engine.store(A, NewMemory(f"Note {n}: an ordinary remark about gardens"))
-    hits = engine.search(SearchQuery(A, "The safe opens with seven three nine", mode=Mode.VECTOR, explain=True)).hits
+    question = "The safe opens with seven three nine"
+    hits = engine.search(SearchQuery(A, question, mode=Mode.VECTOR, ranking=Ranking(reject=False), explain=True)).hits
     assert hits[0].memory.content.endswith("seven three nine.")
     assert hits[0].explanation is not None
     assert (hits[0].explanation.chunk or 0) > 0

@@ -123,6 +123,11 @@ def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
 
 
+def relevance(place: float, words: float = 0.0) -> float:
+    """From the cosine's place in the model's band, cut to -1..2, and the word match."""
+    return sigmoid(-3.2 + 4.2 * min(2.0, max(-1.0, place)) + 2.6 * words)
+
+
 def rrf(why: Explanation, k: int = 60, vector_weight: float = 1.0, keyword_weight: float = 1.0) -> float:
     """Cormack, Clarke, Buettcher 2009, with a weight for each leg."""
     found = 0.0

@@ -154,8 +154,8 @@ def test_determinism_across_a_restart_and_both_kinds_of_kernels(world: World) ->
                 for n in range(30):
                     client.store(f"alpha {'beta ' * (n % 4)} number {n}", importance=n / 30, tags=[str(n % 3)])
             assert client.status().engine.kernels == kernels
-            for profile in ("balanced", "memx", "memex"):
-                answers.append(plain(ask(client, "alpha beta", profile=profile, asked_at=0, k=20)))
+            profiles = ("balanced", "memx", "memex")
+            answers.extend(plain(ask(client, "alpha beta", profile=p, asked_at=0, k=20)) for p in profiles)
         assert daemon.stop() == 0
     assert answers[:3] == answers[3:]
 

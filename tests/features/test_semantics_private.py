@@ -8,6 +8,7 @@ import pytest
 
 from featurekit import Service, World, ask, causes, fresh_scope, ids, until, why, world
 from memxd.client import NO_RETRY, Client, where
+from memxd.errors import MemoryNotFoundError
 from memxd.model import IndexKind
 
 
@@ -90,7 +91,7 @@ def test_private_text_is_in_no_log(away: Client, remote: tuple[World, Service]) 
     away.store("quetzalcoatl one", private=True)
     away.store("quetzalcoatl two")
     away.search("quetzalcoatl three")
-    with pytest.raises(Exception, match="NOT_FOUND|no memory"):
+    with pytest.raises(MemoryNotFoundError):
         away.get("0198c5f2-7c1e-7b3a-9d7e-2f1c3a4b5d6e")
     assert remote[0].started[0].log
     assert "quetzalcoatl" not in remote[0].started[0].log

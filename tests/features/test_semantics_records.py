@@ -147,7 +147,7 @@ def test_duplicates_only_among_active_rows(client: Client) -> None:
 
 def test_duplicates_within_one_stream(client: Client) -> None:
     """SEMANTICS Duplicates: items of one StoreMany see each other."""
-    answers = [a for a in client.store_many([Item("alpha", tags=[str(n)]) for n in range(5)])]
+    answers = list(client.store_many([Item("alpha", tags=[str(n)]) for n in range(5)]))
     assert [a.deduplicated for a in answers if isinstance(a, StoreAnswer)] == [False, True, True, True, True]
     assert client.list().memories[0].tags == ("0", "1", "2", "3", "4")
 

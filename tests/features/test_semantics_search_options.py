@@ -67,7 +67,7 @@ def test_a_vector_that_cannot_be_compared_is_refused(
 
 
 def test_explanations_are_complete(client: Client) -> None:
-    """X2..X9, DESIGN 3: cosine, BM25, both ranks, RRF, every factor with weight and contribution, sums, terms, chunk."""
+    """X2..X9: cosine, BM25, both ranks, RRF, every factor with weight and contribution, sums, terms, chunk."""
     for n in range(5):
         client.store(f"{TEXT} {n}" if n else TEXT, importance=n / 5)
     answer = ask(client, "where is Ada's passport")
@@ -104,7 +104,7 @@ def test_explanations_of_one_leg_leave_the_other_out(client: Client, mode: str) 
 
 
 def test_explanations_and_plan_come_on_request_only(client: Client) -> None:
-    """DESIGN 3: explain=false answers neither; explain=true names the plan in one line, also when rejected."""
+    """SEMANTICS Answers: explain=false answers neither; explain=true names the plan in one line, also when rejected."""
     client.store(TEXT)
     quiet = client.search("passport", record_retrieval=False)
     assert (quiet.hits[0].explanation, quiet.plan, quiet.timings) == (None, "", ())
@@ -124,7 +124,7 @@ def test_explanations_and_plan_come_on_request_only(client: Client) -> None:
     ],
 )
 def test_timings_tell_every_stage(client: Client, options: dict[str, Any], stages: list[str]) -> None:
-    """SearchRequest.timings: each stage once, in order, whole microseconds that add up to no more than the total."""
+    """SEMANTICS Answers: each stage once, in order, whole microseconds that add up to no more than the total."""
     client.store(TEXT)
     timings = ask(client, "passport drawer", timings=True, **options).timings
     assert [stage for stage, _ in timings] == stages
@@ -163,7 +163,7 @@ def test_min_relevance_is_0_to_1(client: Client, value: float) -> None:
 
 
 def test_every_answer_names_its_revision(client: Client) -> None:
-    """DESIGN 7.3: what one call has acknowledged, the next one's revision covers."""
+    """SEMANTICS Answers: what one call has acknowledged, the next one's revision covers."""
     stored = client.store("alpha")
     assert client.search("alpha").revision >= stored.revision
     assert client.list().revision >= stored.revision

@@ -16,6 +16,7 @@ from featurekit import (
     ids,
     raw_score,
     recency,
+    relevance,
     rrf,
     sigmoid,
     until,
@@ -90,7 +91,7 @@ def test_x6_balanced_is_what_the_documentation_says(used: Client) -> None:
         words = 1.0  # every memory holds both words of the question
         density = (e.keyword_score or 0.0) / best
         assert e.semantic.value == pytest.approx(0.6 * place + 0.4 * (0.75 * words + 0.25 * density), abs=1e-6)
-        assert hit.relevance == pytest.approx(sigmoid(-3.2 + 4.2 * x + 2.6 * words), abs=1e-6)
+        assert hit.relevance == pytest.approx(relevance(x, words), abs=1e-6)
 
 
 def test_x6_weights_and_half_life_are_the_callers_to_choose(used: Client) -> None:

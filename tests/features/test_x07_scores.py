@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from featurekit import HASHING, ask, axis, fresh_scope, raw_score, sigmoid, why, z_scores
+from featurekit import HASHING, ask, axis, fresh_scope, raw_score, relevance, sigmoid, why, z_scores
 from memxd.client import Client, rank
 
 
@@ -50,7 +50,7 @@ def test_x7_relevance_is_comparable_between_questions(client: Client) -> None:
     options = {"mode": "vector", "vector": axis(0), "model_id": HASHING}
     one, other = ask(lone, "x", **options).hits[0], ask(crowded, "x", **options).hits[0]
     assert one.memory.content == other.memory.content == "the answer"
-    assert one.relevance == other.relevance == pytest.approx(sigmoid(-3.2 + 4.2 * (why(one).cosine or 0) / 0.6))
+    assert one.relevance == other.relevance == pytest.approx(relevance((why(one).cosine or 0) / 0.6))
     assert one.score != other.score
 
 

@@ -39,6 +39,21 @@ def test_watchers_are_told_and_hold_no_worker(running: Any) -> None:
         watch.cancel()
 
 
+def test_watchers_beyond_the_bound_are_refused_and_places_come_back(running: Any) -> None:
+    health = health_pb2_grpc.HealthStub(running.channel)
+    running.gate.watches.limit = 2
+    watches = [health.Watch(health_pb2.HealthCheckRequest(), timeout=20) for _ in range(2)]
+    assert {next(watch).status for watch in watches} == {health_pb2.HealthCheckResponse.SERVING}
+    with pytest.raises(grpc.RpcError) as caught:
+        next(health.Watch(health_pb2.HealthCheckRequest(), timeout=20))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert health.Check(health_pb2.HealthCheckRequest(), timeout=20).status == health_pb2.HealthCheckResponse.SERVING
+    for watch in watches:
+        watch.cancel()
+    assert running.gate.watches.wait_idle(10, lambda: False), "a watcher that hung up holds its thread"
+    assert next(health.Watch(health_pb2.HealthCheckRequest(), timeout=20)).status
+
+
 def test_reflection_lists_the_services(running: Any) -> None:
     stub = reflection_pb2_grpc.ServerReflectionStub(running.channel)
     request = reflection_pb2.ServerReflectionRequest(list_services="")

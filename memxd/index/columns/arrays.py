@@ -49,6 +49,7 @@ class ColumnArrays:
     tag_hash: npt.NDArray[np.uint64]  #: equal for equal tag sets in any order; 0 = no tags
     tag_set: npt.NDArray[np.int32]  #: number of the tag set in ``tags.TagSets``; 0 = no tags
     private: npt.NDArray[np.uint8]  #: 1 = private
+    cjk: npt.NDArray[np.uint8]  #: ``text.cjk_share``: 0 = none, 1 = some, 2 = most of it
 
     @property
     def capacity(self) -> int:
@@ -75,6 +76,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "tag_hash": np.uint64,
     "tag_set": np.int32,
     "private": np.uint8,
+    "cjk": np.uint8,
 }
 NAMES: tuple[str, ...] = tuple(f.name for f in fields(ColumnArrays))
 
@@ -107,6 +109,7 @@ def write_row(arrays: ColumnArrays, row: RowFeatures, tag_set: int, tag_hash: in
     arrays.tag_hash[rid] = tag_hash
     arrays.tag_set[rid] = tag_set
     arrays.private[rid] = row.private
+    arrays.cjk[rid] = row.cjk
     write_counters(arrays, rid, row.access_count, row.retrieval_count, row.last_retrieved_at)
     arrays.state[rid] = row.state
 

@@ -24,7 +24,7 @@ from memxd.index.durable import block_sums, write_whole
 __all__ = ["FILE_NAME", "FORMAT", "SnapshotError", "read_snapshot", "write_snapshot"]
 
 FILE_NAME = "columns.bin"
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"memxdcol"
 _HEAD = struct.Struct("<8sIQQ")
 _DERIVED = {"reference", "retrieved_or_created", "importance", "tag_hash"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,8 +33,8 @@ class Folding:
         self.message = ""
         self._state, self._folder, self._stamp = state, folder, stamp
         self._rows, self._seconds = rows, seconds
+        self._wake = threading.Condition()
         self._busy = threading.Lock()  # held for one step, or by whoever needs the folder for himself
-        self._wake = threading.Condition()  # for moments; taken after _busy, never before it
         self._child: Child | None = None
         self._asked = False
         self._stopping = False
@@ -89,28 +89,32 @@ class Folding:
     # -- the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (task := self._wait()) is not None:
+        while self._wait():
             with self._busy:
                 try:
-                    task()
+                    self._step()
                 except (ChildError, DamagedError, OSError) as error:
                     self._failed(error)
             with self._wake:
                 self._wake.notify_all()
         self._end_child()
 
-    def _wait(self) -> Callable[[], None] | None:
-        """Until there is work: what to do with the folder to oneself; None = stop."""
+    def _wait(self) -> bool:
+        """Until there is work; False = stop."""
         idle_at = time.monotonic() + _IDLE_SECONDS
-        with self._wake:
-            while not self._stopping:
+        while True:
+            with self._wake:
+                if self._stopping:
+                    return False
                 now = time.monotonic()
                 if now >= self._not_before and self._due(now):
-                    return self._step
-                if now >= idle_at and self._child is not None:
-                    return self._end_child
-                self._wake.wait(self._pause(now))
-        return None
+                    return True
+                idle = now >= idle_at and self._child is not None
+                if not idle:
+                    self._wake.wait(self._pause(now))
+            if idle:  # not under _wake: whoever is busy may need it, and so does the applier
+                with self._busy:
+                    self._end_child()
 
     def _due(self, now: float) -> bool:
         documents, changes = self._state.pending()

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import whoosh
@@ -28,7 +27,7 @@ from memxd.index.lexical.folding import Folding
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
 from memxd.index.lexical.segment import Committed, open_folder
-from memxd.index.lexical.state import State
+from memxd.index.lexical.state import Entry, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
 __all__ = ["LexicalIndex"]
@@ -37,8 +36,6 @@ _log = logging.getLogger(__name__)
 _FORMAT = 1
 _CLOSE_SECONDS = 10.0
 _ORPHAN_SECONDS = 2.0
-#: One change as the state takes it; what happened during a rebuild is to be told to the new index too.
-_Entry: TypeAlias = Callable[[], None]
 
 
 def stamp(database_id: str = "") -> str:
@@ -61,7 +58,10 @@ class LexicalIndex:
         self._message = ""
         self._damage = ""
         self._closed = False
-        self._journal: list[_Entry] | None = None
+        # What happened during a rebuild, to be told to the new index too. The lock makes "taken over and noted" one
+        # step for the applier, so that an exchange never falls between the two.
+        self._journal: list[Entry] | None = None
+        self._applying = threading.Lock()
         self._state = State()
         committed = self._open_folder()
         self._state.replace(committed, committed.manifest.watermark if committed else 0)
@@ -110,19 +110,27 @@ class LexicalIndex:
 
         A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
         """
-        entry = self._entry(change)
-        journal = self._journal
-        if journal is not None:
-            journal.append(entry)  # first: an exchange between the two lines finds it there, twice does no harm
-        entry()
+        if change.features is None:
+            entry: Entry | None = (change.rid, None, 0, change.revision)
+        elif change.text is not None:
+            entry = (change.rid, *document_terms(change.text), change.revision)
+        else:
+            entry = None
+        with self._applying:
+            if entry is None:
+                self._state.advance(change.revision)
+            else:
+                self._take(entry)
+                if self._journal is not None:
+                    self._journal.append(entry)
         self._folding.changed()
 
-    def _entry(self, change: Change) -> _Entry:
-        if change.features is None:
-            return partial(self._state.remove, change.rid, change.revision)
-        if change.text is None:
-            return partial(self._state.advance, change.revision)
-        return partial(self._state.put, change.rid, *document_terms(change.text), change.revision)
+    def _take(self, entry: Entry) -> None:
+        rid, counts, length, revision = entry
+        if counts is None:
+            self._state.remove(rid, revision)
+        else:
+            self._state.put(rid, counts, length, revision)
 
     # -- searchers --------------------------------------------------------------------------------------------------
 
@@ -214,7 +222,8 @@ class LexicalIndex:
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
-        self._journal = []
+        with self._applying:
+            self._journal = []
         fresh = self._directory / "new"
         try:
             # Not the watermark so far: the old index may be of a future that the store does not have.
@@ -233,9 +242,9 @@ class LexicalIndex:
             self._folder.replace(old)
             fresh.replace(self._folder)
             sync(self._directory)
-            self._state.replace(committed, watermark)
-            for entry in self._journal or ():
-                entry()
+            with self._applying:
+                self._state.replace(committed, watermark, self._journal or ())
+                self._journal = None
             self._message = self._damage = ""
         self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from memxd.index.lexical.tail import Tail
 
 _NONE = -1
 Lists = tuple[Int32, Int32] | None
+#: One change as the index keeps it: rid, terms (None = gone), length, revision.
+Entry: TypeAlias = tuple[int, Mapping[str, int] | None, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +79,33 @@ class State:
     def put(self, rid: int, counts: Mapping[str, int], length: int, revision: int) -> None:
         """A row's text is now this."""
         with self.lock:
-            self._grow(rid)
-            self._kill(rid)
-            self._home[rid], self._doc[rid] = self._active.number, self._active.add(rid, counts, length)
-            self._write_length(rid, length)
-            self._frozen = None
+            self._put(rid, counts, length)
             self._note(revision)
 
     def remove(self, rid: int, revision: int) -> None:
         """A row is gone."""
         with self.lock:
-            if rid < self._home.shape[0] and self._home[rid] != _NONE:
-                self._kill(rid)
-                self._home[rid] = _NONE
-                self._write_length(rid, -1)
-                self._frozen = None
+            self._remove(rid)
             self._note(revision)
 
     def advance(self, revision: int) -> None:
         """Nothing of ours changed up to this revision."""
         with self.lock:
             self._note(revision)
+
+    def _put(self, rid: int, counts: Mapping[str, int], length: int) -> None:
+        self._grow(rid)
+        self._kill(rid)
+        self._home[rid], self._doc[rid] = self._active.number, self._active.add(rid, counts, length)
+        self._write_length(rid, length)
+        self._frozen = None
+
+    def _remove(self, rid: int) -> None:
+        if rid < self._home.shape[0] and self._home[rid] != _NONE:
+            self._kill(rid)
+            self._home[rid] = _NONE
+            self._write_length(rid, -1)
+            self._frozen = None
 
     def _note(self, revision: int) -> None:
         self.watermark = max(self.watermark, revision)
@@ -209,14 +218,24 @@ class State:
         self._lengths[rids] = segment.lengths[live]
         self._loaded[number], self._alive[number] = segment, alive
 
-    def replace(self, committed: Committed | None, watermark: int) -> None:
-        """Start over from a folder (at open, and after a rebuild)."""
+    def replace(self, committed: Committed | None, watermark: int, entries: Sequence[Entry] = ()) -> None:
+        """Start over from a folder (at open, and after a rebuild), and from the ``entries`` that are newer than it.
+
+        All at once: a search sees what was before, or all of this. Nobody applies meanwhile.
+        """
+        latest = {entry[0]: entry for entry in entries}
         with self.lock:
             self._reset()
             for segment in committed.segments if committed else ():
                 self._adopt(segment)
             self.durable = committed.manifest.watermark if committed else 0
-            self.watermark, self.committed = watermark, self.changes
+            for rid, counts, length, _ in latest.values():
+                if counts is None:
+                    self._remove(rid)
+                else:
+                    self._put(rid, counts, length)
+            self.watermark = max(self.watermark, watermark)
+            self.committed = self.changes - len(entries)
 
     # -- status -----------------------------------------------------------------------------------------------------
 

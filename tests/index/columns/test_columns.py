@@ -262,7 +262,8 @@ def test_a_damaged_snapshot_opens_empty_and_says_so(tmp_path: Path, damage: str)
         path.unlink()
         path.mkdir()
     else:
-        path.write_bytes(raw.replace(b'"format": 1', b'"format": 2'))
+        now = snapshot_module.FORMAT
+        path.write_bytes(raw.replace(b'"format": %d' % now, b'"format": %d' % (now + 1)))
     again = Columns.open(tmp_path)
     assert (again.watermark, again.status().entries, again.status().state) == (0, 0, IndexState.READY)
     assert again.status().message

@@ -274,6 +274,46 @@ def test_rebuild_takes_all_rows_and_what_came_meanwhile(filled: Any) -> None:
     assert filled.find("café") == []
 
 
+def test_what_was_applied_is_found_throughout_a_rebuild(filled: Any) -> None:
+    """Also while the new index takes the place of the old one, and although changes come at that very moment."""
+    poured, done = threading.Event(), threading.Event()
+    problems: list[str] = []
+
+    def rows() -> Any:
+        for rid in range(100, 2_100):
+            filled.put(rid, f"steady {rid}")
+        poured.set()
+        yield filled.change(10_000, 1, "rebuilt one")
+
+    def look() -> None:
+        poured.wait(20)
+        while not done.is_set():
+            if not filled.find("steady", (100, 2_099)):
+                problems.append("what came during the rebuild was lost for a moment")
+
+    def change() -> None:
+        poured.wait(20)
+        version = 0
+        while not done.is_set():
+            version += 1
+            word = "w" + "".join("bcdfghjkmv"[int(digit)] for digit in str(version)) + "q"
+            filled.put(50, f"version {word}")
+            if filled.find(word) != [50]:
+                problems.append(f"version {version} was not found")
+
+    threads = [threading.Thread(target=look), threading.Thread(target=change)]
+    for thread in threads:
+        thread.start()
+    filled.index.rebuild(rows())
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[:5]
+    filled.index.flush()
+    filled.reopen()
+    assert filled.find("steady", (100, 2_099))
+
+
 def test_no_thread_or_process_is_left_behind(tmp_path: Path, kernel: Any) -> None:
     before = threading.active_count()
     for _ in range(3):
