@@ -45,10 +45,10 @@ def store(engine: Engine, *texts: str) -> None:
         engine.store(A, NewMemory(text, allow_duplicate=True))
 
 
-def find(engine: Engine, text: str, mode: Mode) -> list[str]:
-    answer = engine.search(SearchQuery(A, text, mode=mode, k=100))
+def find(engine: Engine, words: str, mode: Mode) -> list[str]:
+    answer = engine.search(SearchQuery(A, words, mode=mode, k=100))
     assert answer.degraded == ()
-    return sorted(hit.memory.content for hit in answer.hits)
+    return sorted(text for hit in answer.hits if all(word in (text := hit.memory.content) for word in words.split()))
 
 
 def states(engine: Engine) -> set[tuple[IndexState, int]]:

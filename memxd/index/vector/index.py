@@ -68,9 +68,8 @@ class VectorIndex:
         database_id: str = "",
         tuning: VectorTuning = _DEFAULT,
     ) -> VectorIndex:
-        """Open or begin the index in ``directory`` (made when missing). Never raises for what lies there: damaged or
-        missing files, and those of another model, dimension or database, give an empty index with watermark 0 and a
-        message."""
+        """Open or begin the index in ``directory`` (made when missing). Never raises for what lies there: files that
+        are damaged, missing or of another model or database give an empty index with watermark 0 and a message."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(directory, Identity(model_id, dimension, database_id), dot, tuning)
 
@@ -143,8 +142,7 @@ class VectorIndex:
     def _check(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Once per search, because the kernels trust."""
         if not self.available:
-            cause = "closed" if self._closed else "failed"
-            raise IndexUnavailableError(f"the vector index does not answer: {cause}", metadata={"cause": cause})
+            raise IndexUnavailableError(f"the vector index does not answer: {'closed' if self._closed else 'failed'}")
         if query.shape != (self._identity.dimension,):
             raise ValueError(f"the query vector has shape {query.shape}, not ({self._identity.dimension},)")
         return np.ascontiguousarray(query, np.float32)
