@@ -38,20 +38,23 @@ _CLOSE_SECONDS = 10.0
 _ORPHAN_SECONDS = 2.0
 
 
-def stamp() -> str:
-    """What files were made by; files of another stamp are not read."""
+def stamp(database_id: str = "") -> str:
+    """What files were made by and for which database; files of another stamp are not read."""
     release = ".".join(str(part) for part in whoosh.__version__)
-    return f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
+    made_by = f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
+    return f"{made_by} database-{database_id}" if database_id else made_by
 
 
 class LexicalIndex:
     """See the module. Make one with ``open``."""
 
-    def __init__(self, directory: Path, bm25: searching.Bm25, fold_rows: int, fold_seconds: float) -> None:
+    def __init__(
+        self, directory: Path, database_id: str, bm25: searching.Bm25, fold_rows: int, fold_seconds: float
+    ) -> None:
         self._directory = directory
         self._folder = directory / "current"
         self._bm25 = bm25
-        self._stamp = stamp()
+        self._stamp = stamp(database_id)
         self._message = ""
         self._damage = ""
         self._closed = False
@@ -70,6 +73,7 @@ class LexicalIndex:
         directory: Path,
         *,
         kernel: Bm25Kernel,
+        database_id: str = "",
         k1: float = 1.2,
         b: float = 0.75,
         fold_rows: int = 2_000,
@@ -81,7 +85,7 @@ class LexicalIndex:
         raises: damaged or foreign files are moved aside, ``status().message`` says why, and the watermark is 0. Raises
         ValueError for k1 or b out of range, OSError when the folder cannot be made.
         """
-        return cls(directory, searching.Bm25(kernel, k1, b), fold_rows, fold_seconds)
+        return cls(directory, database_id, searching.Bm25(kernel, k1, b), fold_rows, fold_seconds)
 
     def _open_folder(self) -> Committed | None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -222,7 +226,8 @@ class LexicalIndex:
             self._journal = []
         fresh = self._directory / "new"
         try:
-            watermark = build(fresh, self._stamp, changes, max(revision, self._state.watermark), total, progress)
+            # Not the watermark so far: the old index may be of a future that the store does not have.
+            watermark = build(fresh, self._stamp, changes, revision, total, progress)
             self._exchange(fresh, watermark)
         except (ChildError, DamagedError, OSError) as error:
             raise IndexUnavailableError(f"the keyword index cannot be rebuilt: {error}") from error
@@ -260,7 +265,7 @@ class LexicalIndex:
             tail_entries=tail,
             dead_entries=dead,
             size_bytes=size,
-            stamp=self._stamp,
+            stamp=stamp(),
             message=self._damage or self._folding.message or self._message,
         )
 

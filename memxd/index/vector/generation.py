@@ -62,7 +62,7 @@ class Generation:
         generation = cls(rows, Saver.loaded(directory, rows, manifest, blocks))
         if manifest.graph is not None:
             try:
-                generation.graph = Graph(directory, manifest.graph, manifest.dimension, tuning)
+                generation.graph = Graph(directory, manifest.graph, manifest.identity.dimension, tuning)
             except (ManifestError, OSError, RuntimeError) as error:
                 text = str(error) if isinstance(error, ManifestError) else "the graph file cannot be opened"
                 return generation, f"{text}: vectors are scanned until it is built again"
