@@ -176,8 +176,9 @@ class Output:
         for i in beside:
             column = columns[i]
             justify: Literal["left", "right"] = "right" if column.right else "left"
+            overflow: Literal["fold", "ellipsis"] = "fold" if column.fold else "ellipsis"
             table.add_column(
-                column.title, style=column.style, justify=justify, no_wrap=not column.fold, overflow="fold" if column.fold else "ellipsis",
+                column.title, style=column.style, justify=justify, no_wrap=not column.fold, overflow=overflow,
                 ratio=1 if column.grow else None,
             )  # fmt: skip
         for row in rows:
