@@ -18,6 +18,7 @@ from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
 from memxd.store.identity import database_id
+from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
 from memxd.store.transactions import ReadTxn, WriteTxn
@@ -57,13 +58,14 @@ class Store:
             try:
                 version = migrate(connection, path)
                 identity = database_id(connection)
+                presence = Presence(path)
                 pool = ReaderPool(path, context, readers)
             except BaseException:
                 connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             raise storage_error(error) from error
-        writer = Writer(connection, context)
+        writer = Writer(connection, context, presence)
         writer.start()
         return cls(path, version, identity, context, writer, pool)
 

@@ -22,7 +22,12 @@ _PATIENCE = 10.0
 
 
 class ChildError(Exception):
-    """The child refused or died; nothing it had not answered counts."""
+    """The child refused or died; nothing it had not answered counts. ``errno`` 0 = no matter of the disk; ``damaged``:
+    it cannot go on from the files that lie there."""
+
+    def __init__(self, message: str, errno: int = 0, damaged: bool = False) -> None:
+        super().__init__(message)
+        self.errno, self.damaged = errno, damaged
 
 
 class Child:
@@ -60,7 +65,7 @@ class Child:
             raise ChildError(f"the index writer died (exit status {self._process.wait(_PATIENCE)})")
         answer: dict[str, Any] = json.loads(line)
         if not answer["ok"]:
-            raise ChildError(answer["error"])
+            raise ChildError(answer["error"], answer["errno"], answer["damaged"])
         return answer
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from memxd.index.lexical import searching
 from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
-from memxd.index.lexical.folding import Folding
+from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
 from memxd.index.lexical.segment import Committed, open_folder
@@ -201,7 +201,7 @@ class LexicalIndex:
         return self._state.durable
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
-        """Make everything applied so far durable. Raises IndexUnavailableError when that fails."""
+        """Make everything applied so far durable. Raises IndexUnavailableError or a storage error."""
         self._check()
         self._folding.flush(deadline)
 
@@ -218,7 +218,7 @@ class LexicalIndex:
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
         total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves.
-        Raises IndexUnavailableError when the new one cannot be written; the old one stays then.
+        Raises IndexUnavailableError or a storage error when it cannot be written; the old one stays then.
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
@@ -230,7 +230,7 @@ class LexicalIndex:
             watermark = build(fresh, self._stamp, changes, revision, total, progress)
             self._exchange(fresh, watermark)
         except (ChildError, DamagedError, OSError) as error:
-            raise IndexUnavailableError(f"the keyword index cannot be rebuilt: {error}") from error
+            raise refusal(error) from error
         finally:
             self._journal = None
 
@@ -246,6 +246,7 @@ class LexicalIndex:
                 self._state.replace(committed, watermark, self._journal or ())
                 self._journal = None
             self._message = self._damage = ""
+            self._folding.renewed()
         self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)
 
@@ -255,7 +256,7 @@ class LexicalIndex:
         if self._journal is not None:
             state = IndexState.REBUILDING
         else:
-            state = IndexState.FAILED if self._closed or self._damage else IndexState.READY
+            state = IndexState.FAILED if self._closed or self._damage or self._folding.damaged else IndexState.READY
         return IndexStatus(
             kind=IndexKind.KEYWORD,
             state=state,

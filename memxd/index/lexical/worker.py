@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memxd.index.lexical.analyzer import document_terms
-from memxd.index.lexical.files import lock
+from memxd.index.lexical.files import DamagedError, lock
 from memxd.index.lexical.tail import Tail
 from memxd.index.lexical.writer import IndexFolder
 
@@ -108,7 +108,9 @@ def main(arguments: list[str]) -> int:
             raise RuntimeError("another process writes this index")
         serve(Worker(IndexFolder(folder, stamp)), source, sink)
     except Exception as error:
-        sink.write(json.dumps({"ok": False, "error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
+        answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "errno": getattr(error, "errno", None) or 0}
+        answer["damaged"] = isinstance(error, DamagedError)
+        sink.write(json.dumps(answer).encode() + b"\n")
         sink.flush()
         return 1
     return 0
