@@ -34,6 +34,10 @@ test-all: ## What CI runs: test with coverage, an installed wheel, stubs in othe
 test-fast: env-test ## The tests without the slow ones
 	@$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" $(ARGS)
 
+.PHONY: test-floors
+test-floors: env-test ## The tests without the slow ones, with the lowest versions that pyproject.toml allows
+	@scripts/test_floors.sh $(ARGS)
+
 .PHONY: tests
 tests: env-test ## The tests alone; COVERAGE=1 adds a coverage report
 	@rm -f .coverage .coverage.*
@@ -82,8 +86,8 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
 
 .PHONY: fuzz
-fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 --count 0"
-	@PYTHONPATH=. $(PY) tests/fuzz/fuzz_run.py $(ARGS)
+fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 [--agents]"
+	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/

@@ -65,6 +65,12 @@ def test_an_unknown_variable_of_ours_is_refused_with_the_nearest_name(environ: d
         Config.load({}, environ | {"MEMXD_WORKRES": "3"})
 
 
+def test_a_name_like_no_other_gets_no_suggestion(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="CONFIGURATION") as caught:
+        Config.load({}, environ | {"MEMXD_FOO": "3"})
+    assert "did you mean" not in str(caught.value)
+
+
 def test_an_unknown_flag_is_refused(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="did you mean workers"):
         Config.load({"workerz": 1}, environ)

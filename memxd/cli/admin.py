@@ -28,7 +28,7 @@ _INDEXES = (
     Column("tail", right=True, from_width=90),
     Column("dead", right=True, from_width=90),
     Column("size", right=True),
-    Column("message", grow=True, remark=True),
+    Column("message", grow=True, fold=True, optional=True),
 )
 _SCOPES = (
     Column("agent", style="bold"),
@@ -86,13 +86,14 @@ def _summary(out: Output, found: DaemonStatus) -> None:
     variant = f", {model.variant}" if model.variant else ""
     disk = f"database {size(engine.database_bytes)}, log {size(engine.wal_bytes)}, indexes {size(engine.index_bytes)}"
     pending = f", {engine.vectors_pending:,} wait for a vector" if engine.vectors_pending else ""
+    scopes = _count(engine.scope_count, "scope")
     out.fields(
         [
             ("memxd", f"{found.version}, pid {found.pid}, since {local(found.started_at)} ({_duration(found.uptime)})"),
             ("socket", found.socket_path),
             ("data", found.data_dir),
             ("disk", f"{disk}, free {size(engine.free_bytes)}"),
-            ("memories", f"{engine.memories:,} in {engine.scope_count:,} scopes, {engine.links:,} links{pending}"),
+            ("memories", f"{engine.memories:,} in {scopes}, {_count(engine.links, 'link')}{pending}"),
             ("revision", f"{engine.revision:,}"),
             ("model", f"{model.id} ({model.backend}{variant}, {model.dimension} dimensions, {where})"),
             ("model says", model.message or ("" if model.available else "not available")),
@@ -100,6 +101,10 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("time zone", found.time_zone),
         ]
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _duration(seconds: float) -> str:

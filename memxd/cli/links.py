@@ -15,11 +15,11 @@ from memxd.cli.scope import Session, verb
 from memxd.cli.words import DirectionWord, LinkWord
 
 _LINKS = (
-    Column("id", style="dim", beneath_below=105),
+    Column("id", style="dim", beneath_below=105, beneath="link "),
     Column("type", style="cyan"),
     Column("strength", right=True, style="green"),
     Column("", right=True),
-    Column("other end", grow=True),
+    Column("other end", grow=True, fold=True),
 )
 _RELATED = (
     Column("depth", right=True, style="dim"),

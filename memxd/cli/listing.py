@@ -35,13 +35,17 @@ def register(app: typer.Typer) -> None:
     verb(app, "count", filters=True)(count)
 
 
+def marked(memory: Memory) -> str:
+    """The content, with the state before it unless that is active."""
+    return memory.content if memory.state == 1 else f"[{memory.state.name.lower()}] {memory.content}"
+
+
 def rows(memories: Iterable[Memory]) -> Iterable[tuple[str, ...]]:
     """The cells of ``_COLUMNS``."""
     for m in memories:
         at = m.created_at if m.event_at is None else m.event_at
-        state = "" if m.state == 1 else f"[{m.state.name.lower()}] "
         yield (
-            m.id, m.type.name.lower(), local(at), age(at), f"{m.importance:.2f}", ", ".join(m.tags), state + m.content,
+            m.id, m.type.name.lower(), local(at), age(at), f"{m.importance:.2f}", ", ".join(m.tags), marked(m),
         )  # fmt: skip
 
 

@@ -104,8 +104,12 @@ class Column:
     from_width: int = 0
     #: On a narrower terminal its cell stands on a line of its own beneath the growing one.
     beneath_below: int = 0
-    #: Left out on a terminal where every cell of it is empty; folded over several lines rather than cut.
-    remark: bool = False
+    #: Stands before it there.
+    beneath: str = ""
+    #: Folded over several lines rather than cut.
+    fold: bool = False
+    #: Left out on a terminal where every cell of it is empty.
+    optional: bool = False
 
 
 class Output:
@@ -183,7 +187,7 @@ class Output:
 
         width = self.console.width
         shown = [i for i, c in enumerate(columns) if width >= c.from_width]
-        shown = [i for i in shown if not columns[i].remark or any(row[i] for row in rows)]
+        shown = [i for i in shown if not columns[i].optional or any(row[i] for row in rows)]
         beneath = [i for i in shown if width < columns[i].beneath_below]
         beside = [i for i in shown if i not in beneath]
         grows = any(columns[i].grow for i in beside)
@@ -191,12 +195,13 @@ class Output:
         for i in beside:
             column = columns[i]
             justify: Literal["left", "right"] = "right" if column.right else "left"
+            overflow: Literal["fold", "ellipsis"] = "fold" if column.fold else "ellipsis"
             table.add_column(
-                column.title, style=column.style, justify=justify, no_wrap=not column.remark, overflow="ellipsis",
+                column.title, style=column.style, justify=justify, no_wrap=not column.fold, overflow=overflow,
                 ratio=1 if column.grow else None,
             )  # fmt: skip
         for row in rows:
-            below = self.styled("  ".join(one_line(row[i]) for i in beneath), "dim")
+            below = self.styled("  ".join(columns[i].beneath + one_line(row[i]) for i in beneath), "dim")
             cells = [self.styled(one_line(row[i])) for i in beside]
             if beneath:
                 at = next(n for n, i in enumerate(beside) if columns[i].grow)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memxd.cli import values
+from memxd.cli.listing import marked
 from memxd.cli.render import Column, Output, age, local
 from memxd.cli.scope import Session, verb
 from memxd.cli.words import DedupWord, ModeWord, ProfileWord
@@ -28,7 +29,7 @@ _COLUMNS = (
     Column("score", right=True, style="bold"),
     Column("relevance", right=True, style="green"),
     Column("age", style="cyan", from_width=72),
-    Column("type", from_width=120),
+    Column("type", from_width=100, beneath_below=120),
     Column("id", style="dim", beneath_below=120),
     Column("content", grow=True),
 )
@@ -126,7 +127,7 @@ def _row(hit: Hit) -> tuple[str, ...]:
     mark = "+" if hit.expanded else ""
     return (
         f"{mark}{hit.rank}", f"{hit.score:.3f}", f"{hit.relevance:.2f}", age(_when(hit)), memory.type.name.lower(),
-        memory.id, memory.content,
+        memory.id, marked(memory),
     )  # fmt: skip
 
 
@@ -135,7 +136,8 @@ def _explained(out: Output, hit: Hit) -> None:
     memory, why = hit.memory, hit.explanation
     at = _when(hit)
     out.line(f"#{hit.rank}  score {hit.score:.3f}  relevance {hit.relevance:.2f}  {memory.id}", "bold")
-    out.line(f"    {memory.type.name.lower()}, {local(at)} ({age(at)})", "cyan")
+    state = "" if memory.state == 1 else f", {memory.state.name.lower()}"
+    out.line(f"    {memory.type.name.lower()}{state}, {local(at)} ({age(at)})", "cyan")
     for line in memory.content.splitlines()[:4]:
         out.line("    " + line[:400])
     if why is None:

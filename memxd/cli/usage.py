@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperArgument, TyperCommand
 from typer.models import ArgumentInfo, ParameterInfo
 
 _BY_NAME = {
@@ -24,7 +24,13 @@ _BY_KIND: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT"}
 
 
 class Command(TyperCommand):
-    """A verb whose usage line writes ID where typer writes {ID}."""
+    """A verb whose help writes ID where typer writes {ID} and ID <str>; choices are still spelled out."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for parameter in self.params:
+            if isinstance(parameter, TyperArgument) and not parameter.type_descriptor.is_choice:
+                vars(parameter)["display_type_rich"] = lambda ctx: None
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [p.removeprefix("{").removesuffix("}") for p in super().collect_usage_pieces(ctx)]

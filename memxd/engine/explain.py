@@ -24,8 +24,10 @@ FOLDED_IDS = 20
 class Explainer:
     """Explains. One per engine; holds no state of a search."""
 
-    def __init__(self, indexes: Indexes) -> None:
+    def __init__(self, indexes: Indexes, remote: bool) -> None:
+        """``remote``: the embedder is not this machine's, so private memories are kept from it."""
         self._indexes = indexes
+        self._remote = remote
 
     def explain(
         self,
@@ -74,7 +76,7 @@ class Explainer:
             keyword_rank=int(ranked.keyword_rank[at]) or None,
             terms=terms,
             chunk=None if found is None or found.chunks[at] < 0 else int(found.chunks[at]),
-            notes=_notes(row, found),
+            notes=_notes(row, found, self._remote),
             folded=len(folded),
             folded_ids=tuple(folded_ids[int(ranked.rids[p])] for p in folded if int(ranked.rids[p]) in folded_ids)[
                 :FOLDED_IDS
@@ -92,11 +94,11 @@ def folded_positions(ranked: Ranked) -> dict[int, list[int]]:
     return groups
 
 
-def _notes(row: Row, found: Candidates | None) -> tuple[str, ...]:
+def _notes(row: Row, found: Candidates | None, remote: bool) -> tuple[str, ...]:
     notes = []
     if found is None:
         notes.append("ranked without relevance: the semantic weight is 0")
-    elif row.memory.vector_pending and row.memory.private:
+    elif row.memory.vector_pending and row.memory.private and remote:
         notes.append("private: not shown to the remote embedder, so found by its words alone")
     elif row.memory.vector_pending:
         notes.append("its vector is still to be made: found by its words alone")

@@ -82,14 +82,32 @@ class Indexes:
         folders = [directory / name for name in ("columns", "vector", "keyword")]
         for folder in folders:
             _clear_way(folder)
-        columns = Columns.open(folders[0])
-        vector = VectorIndex.open(folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot)
-        lexical = LexicalIndex.open(folders[2], kernel=kernels.bm25, k1=k1, b=b)
-        self = cls(store, clock, columns, vector, lexical)
-        store.on_commit = self.on_commit
-        store.on_counters = columns.count_bump
+
+        def opened() -> Indexes:
+            mine = store.identity
+            columns = Columns.open(folders[0], database_id=mine)
+            vector = VectorIndex.open(
+                folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot, database_id=mine
+            )
+            lexical = LexicalIndex.open(folders[2], kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
+            return cls(store, clock, columns, vector, lexical)
+
+        self = opened()
+        if self._ahead():
+            # Built anew one after the other, they would look right as soon as the store has come to their revision.
+            log.warning("the database is older than its indexes (a copy put back?): all of them are built anew")
+            self.close()
+            store.renew_identity()
+            self = opened()
+        self._begin()
+        return self
+
+    def _begin(self) -> None:
+        """Follow the store from here on; returns when searches may begin."""
+        self._store.on_commit = self.on_commit
+        self._store.on_counters = self.columns.count_bump
         behind = [kind for kind in self._by_kind if not self._catch_up(kind)]
-        with store.read() as read:
+        with self._store.read() as read:
             small = read.totals().memories <= SMALL
         for kind in behind:
             # Columns decide what is visible at all: nothing can be answered without them.
@@ -99,7 +117,6 @@ class Indexes:
                 self._rebuilding.mark_unready(kind)
                 self._spawn(f"memxd-rebuild-{kind.name.lower()}", partial(self._rebuilding.run_logged, kind))
         self._spawn("memxd-index-flush", self._flush_loop)
-        return self
 
     def _rebuild_before_serving(self, kind: IndexKind) -> None:
         self._rebuilding.mark_failed(kind)  # unless the rebuild succeeds
@@ -124,6 +141,11 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
+
+    def _ahead(self) -> bool:
+        """Whether an index reflects more than the store holds."""
+        with self._store.read() as read:
+            return any(index.watermark > read.revision() for index in self._by_kind.values())
 
     def _catch_up(self, kind: IndexKind) -> bool:
         """Replay what the index missed; False when it must be rebuilt."""

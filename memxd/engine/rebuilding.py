@@ -109,6 +109,8 @@ class Rebuilding:
             log.info("the rebuild of the %s index begins again at the next start", kind.name.lower())
         except MemxdError as error:
             log.error("rebuilding the %s index failed: %s", kind.name.lower(), error.message)
+        except Exception:  # a fault of ours must not end the thread that would try again
+            log.exception("rebuilding the %s index failed", kind.name.lower())
 
     def run(self, kind: IndexKind, progress: Callable[[int, int], None], deadline: Deadline = NO_DEADLINE) -> None:
         """Rebuild one index; ``progress(done, total)``. Raises what kept it from becoming whole."""

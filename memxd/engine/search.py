@@ -66,7 +66,7 @@ class Searching:
         self._asking = Asking(store, indexes, vectors, clock, defaults, pending_in)
         self._legs = Legs(indexes)
         self._ranker = Ranker(indexes, kernels, vectors.embedder.info)
-        self._explainer = Explainer(indexes)
+        self._explainer = Explainer(indexes, vectors.embedder.info.remote)
 
     def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchAnswer:
         """Answer one question. Errors as the contract names them."""

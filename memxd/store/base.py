@@ -16,6 +16,7 @@ from typing import Any
 from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Scope
 from memxd.store import codec
 from memxd.store.counters import Counters
+from memxd.store.identity import renew
 from memxd.store.types import Row, ScopeTotals, Totals
 
 #: Bits of changes.parts: what a change touched besides the row's features.
@@ -142,6 +143,10 @@ class WriteBase(ReadBase):
     def meta_set(self, key: str, value: str) -> None:
         """Set a fact about the database."""
         self._connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (key, value))
+
+    def renew_identity(self) -> str:
+        """Give the database another id and return it."""
+        return renew(self._connection)
 
     def _remember_scope(self, number: int, scope: Scope) -> None:
         """Not here: the scope may still be rolled back and its number given to another."""

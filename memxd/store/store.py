@@ -17,6 +17,8 @@ from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
+from memxd.store.identity import database_id
+from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
 from memxd.store.transactions import ReadTxn, WriteTxn
@@ -32,10 +34,13 @@ class Store:
     One Store at a time may have a directory; the daemon's lock sees to that.
     """
 
-    def __init__(self, path: Path, version: int, context: Context, writer: Writer, readers: ReaderPool) -> None:
+    def __init__(
+        self, path: Path, version: int, identity: str, context: Context, writer: Writer, readers: ReaderPool
+    ) -> None:
         """Called by ``open`` only."""
         self._path = path
         self._version = version
+        self._identity = identity
         self._context = context
         self._writer = writer
         self._readers = readers
@@ -52,15 +57,17 @@ class Store:
             connection = connect(path, writer=True)
             try:
                 version = migrate(connection, path)
+                identity = database_id(connection)
+                presence = Presence(path)
                 pool = ReaderPool(path, context, readers)
             except BaseException:
                 connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             raise storage_error(error) from error
-        writer = Writer(connection, context)
+        writer = Writer(connection, context, presence)
         writer.start()
-        return cls(path, version, context, writer, pool)
+        return cls(path, version, identity, context, writer, pool)
 
     @property
     def on_commit(self) -> CommitListener | None:
@@ -85,6 +92,15 @@ class Store:
     def schema_version(self) -> int:
         """The schema's version (PRAGMA user_version)."""
         return self._version
+
+    @property
+    def identity(self) -> str:
+        """The database's random id (32 hexadecimal digits): what is derived from it carries it."""
+        return self._identity
+
+    def renew_identity(self) -> None:
+        """Give the database another id: what was derived from it before counts no more. Raises as ``write``."""
+        self._identity = self.write(WriteTxn.renew_identity)
 
     def write(self, fn: Callable[[WriteTxn], T], deadline: Deadline = NO_DEADLINE) -> T:
         """Run ``fn`` in a transaction on the writer thread and return its result once it is durable and applied.

@@ -21,6 +21,7 @@ from memxd.model import Deadline
 from memxd.store.base import Context
 from memxd.store.connection import BUSY_MILLISECONDS, storage_error
 from memxd.store.jobs import Inbox, Job
+from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
 
@@ -37,8 +38,9 @@ _FORGET_SECONDS = 60.0
 class Writer:
     """Runs functions in transactions on its own thread, from ``start`` to ``close``."""
 
-    def __init__(self, connection: sqlite3.Connection, context: Context) -> None:
+    def __init__(self, connection: sqlite3.Connection, context: Context, presence: Presence) -> None:
         self._connection = connection
+        self._presence = presence
         self._context = context
         self.on_commit: CommitListener | None = None
         self.on_counters: CounterListener | None = None
@@ -126,8 +128,9 @@ class Writer:
         done: list[tuple[Job, Any]] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+            self._check_presence()
             txn = WriteTxn(self._connection, self._context)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemxdError) as error:
             self._abort([(job, None)] if job.begin() else [], error)
             return False
         member: Job | None = job
@@ -177,7 +180,8 @@ class Writer:
     def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
         try:
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+            self._check_presence()  # again: what was committed to a file without a name is not stored
+        except (sqlite3.Error, MemxdError) as error:
             self._abort(done, error)
             return
         self._must_empty_log |= txn.erased
@@ -189,6 +193,11 @@ class Writer:
             _tell(self.on_counters, told)
         for job, result in done:
             job.future.set_result(result)
+
+    def _check_presence(self) -> None:
+        refusal = self._presence.refusal()
+        if refusal is not None:
+            raise refusal
 
     def _abort(self, members: list[tuple[Job, Any]], error: BaseException) -> None:
         """Nothing of this transaction is stored: roll back, and say so to every member."""

@@ -69,6 +69,14 @@ def test_input_that_is_not_utf_8_is_refused_by_name(store: Any, memx: Callable[.
     assert not store.requests("Store")
 
 
+def test_no_text_at_all_is_a_usage_error(store: Any, memx: Callable[..., Any]) -> None:
+    for verb, words in (("add", []), ("add", ["-"]), ("search", []), ("search", ["-"])):
+        done = memx(verb, *words, stdin=b" \n")
+        assert done.code == 2
+        assert "give it as an argument, or pipe it in" in done.err
+    assert not store.requests("Store")
+
+
 def test_a_known_memory_is_told(server: Any, memx: Callable[..., Any]) -> None:
     server.on("Store", lambda r, c: pb.StoreResponse(memory=MEMORY, deduplicated=True))
     done = memx("add", "text")
@@ -108,7 +116,9 @@ def test_get_content_is_the_very_text_when_piped_and_harmless_on_a_terminal(
 def test_a_missing_memory_exits_3(server: Any, memx: Callable[..., Any]) -> None:
     server.on("Get", lambda r, c: refuse(c, grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory here"))
     done = memx("get", "x")
-    assert (done.code, done.out, done.err) == (3, "", "memx: no such memory here\n")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == "memx: no such memory here (agent 'default', user 'default'; --agent and --user name another)\n"
+    assert "(agent 'a', user 'u';" in memx("get", "x", "--user", "u", env={"MEMX_AGENT": "a"}).err
 
 
 def test_edit_sends_only_what_changes(store: Any, memx: Callable[..., Any]) -> None:
@@ -162,7 +172,9 @@ def test_forget_by_filter_needs_the_scope_spelled_out(store: Any, memx: Callable
 
 def test_forget_by_filter_asks_and_obeys(store: Any, memx: Callable[..., Any], memx_tty: Callable[..., Any]) -> None:
     scope = ["--agent", "a", "--user", "u"]
-    assert memx("forget", "--tag", "x", *scope).code == 2  # nobody to ask
+    nobody = memx("forget", "--tag", "x", *scope)
+    assert nobody.code == 2
+    assert nobody.err.startswith("memx: standard input is no terminal to ask on; give --yes")
     no = memx_tty("forget", "--tag", "x", *scope, keys=b"n\n")
     assert no.code == 5
     assert "Erase 2 memories of agent 'a', user 'u' for good?" in no.out
@@ -210,6 +222,20 @@ def test_a_page_tells_that_there_is_more(pages: Any, memx: Callable[..., Any]) -
     assert (pages.requests("List")[0].page_size, pages.requests("List")[0].order) == (2, 5)
     page = json.loads(memx("list", "--json", "--page-token", "4").out)
     assert list(page) == ["memories", "next_page_token", "revision"]
+
+
+def test_a_narrow_terminal_shows_the_id_whole_and_no_page_token(pages: Any, memx_tty: Callable[..., Any]) -> None:
+    long = "0190c2d0-0000-7000-8000-000000000001"
+    page = pb.ListResponse(
+        memories=[memory_pb2.Memory(id=long, content="text " * 50, type=2, state=2)], next_page_token="token" * 24
+    )
+    pages.on("List", lambda r, c: page)
+    for width in (60, 80, 160):
+        shown = memx_tty("list", "-n", "1", width=width).out
+        assert long in shown
+        assert "[superseded] text" in shown
+        assert "tokentoken" not in shown
+        assert "there are more: --all, or a larger --limit" in shown
 
 
 def test_list_all_is_one_json_document_a_line(pages: Any, memx: Callable[..., Any]) -> None:

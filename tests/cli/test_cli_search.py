@@ -91,6 +91,29 @@ def test_a_table_fits_the_terminal_also_with_wide_characters(found: Any, memx_tt
         assert any("…" in line and "用户" in line for line in lines)
 
 
+def test_ids_are_whole_at_every_width(found: Any, memx_tty: Callable[..., Any]) -> None:
+    for width in (60, 80, 110, 160):
+        shown = ANSI.sub("", memx_tty("search", "coffee", width=width).out)
+        assert shown.count("0190c2d0-0000-7000-8000-00000000000") == 3, width
+        assert max(cells(line) for line in shown.splitlines()[:9]) <= width
+
+
+def test_a_superseded_hit_is_marked(server: Any, memx: Callable[..., Any]) -> None:
+    old = memory(1, "coffee, once")
+    old.state = 2
+    hit = search_pb2.Hit(memory=old, rank=1, score=0.5, relevance=0.5, explanation=EXPLANATION)
+    server.on("Search", lambda r, c: memory_service_pb2.SearchResponse(hits=[hit], best_relevance=0.5))
+    assert "\t[superseded] coffee, once" in memx("search", "coffee", "--superseded").out
+    assert "semantic, superseded, 2023" in memx("search", "coffee", "--superseded", "--explain").out
+
+
+def test_alpha_without_its_profile_is_told_in_flags(found: Any, memx: Callable[..., Any]) -> None:
+    done = memx("search", "q", "--alpha", "0.5")
+    assert done.code == 2
+    assert "--profile memex" in done.err
+    assert not found.requests("Search")
+
+
 def test_json_on_a_terminal_is_harmless_and_the_same_document(found: Any, memx: Any, memx_tty: Any) -> None:
     shown = memx_tty("search", "coffee", "--json").out
     piped = memx("search", "coffee", "--json").out

@@ -73,6 +73,29 @@ def test_a_daemon_that_cannot_start_says_why_and_where_the_log_is(tmp_path: Path
     assert str(log_file(tmp_path / "data")) in str(caught.value)
 
 
+def test_a_data_directory_of_another_daemon_is_told_at_once(
+    daemon: Any, hashing: dict[str, str], tmp_path: Path
+) -> None:
+    taken = hashing | {"MEMXD_DATA_DIR": str(daemon.data_dir)}
+    began = time.monotonic()
+    with pytest.raises(DaemonUnreachableError, match=rf"pid {daemon.pid}\) holds the data directory"):
+        ensure_daemon(tmp_path / "elsewhere" / "memxd.sock", environ=taken, timeout=60)
+    assert time.monotonic() - began < 30
+
+
+def test_the_reason_is_the_new_daemons_own_line(tmp_path: Path, hashing: dict[str, str]) -> None:
+    log = log_file(tmp_path / "data")
+    log.parent.mkdir(mode=0o700, parents=True)
+    (tmp_path / "data").chmod(0o700)
+    log.write_text("memxd: a reason of long ago\n")
+    with pytest.raises(DaemonUnreachableError, match=r"exit code 69.*no-such-model") as caught:
+        ensure_daemon(
+            tmp_path / "run" / "memxd.sock",
+            environ=hashing | {"MEMXD_EMBEDDER": "onnx", "MEMXD_MODEL": "no-such-model"},
+        )
+    assert "long ago" not in str(caught.value)
+
+
 def test_a_wrong_setting_is_named_before_anything_starts(tmp_path: Path, hashing: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="workers"):
         ensure_daemon(tmp_path / "run" / "memxd.sock", environ=hashing | {"MEMXD_WORKERS": "none"})

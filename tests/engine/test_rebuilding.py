@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 
 import pytest
 
 from memxd.engine import Engine
-from memxd.errors import IndexUnavailableError
+from memxd.errors import IndexUnavailableError, StorageFullError
 from memxd.model import Change, DegradedCause, IndexKind, IndexState, Mode, NewMemory, Scope, SearchQuery
 
 A = Scope("a", "u")
@@ -81,3 +83,25 @@ def test_what_commits_while_an_index_is_rebuilt_is_in_it(open_engine: Callable[[
         for n in range(3):
             found = engine.search(SearchQuery(A, f"latecomer {n}", mode=mode))
             assert found.hits[0].memory.content == f"latecomer {n}"
+
+
+def test_space_that_comes_back_heals_every_index(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.store(A, NewMemory("A first memory"))
+    engine.flush()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        patch.setattr("memxd.index.columns.columns.write_snapshot", full)
+        engine.store(A, NewMemory("The vet is called Marlow"))
+        engine._indexes._mend()
+        assert _state(engine, IndexKind.VECTOR) is IndexState.FAILED
+        with pytest.raises(StorageFullError):
+            engine.flush()
+    engine._indexes._mend()
+    assert engine.flush() == engine.status().revision
+    assert {index.state for index in engine.status().indexes} == {IndexState.READY}
+    found = engine.search(SearchQuery(A, "vet Marlow", mode=Mode.VECTOR))
+    assert found.hits[0].memory.content == "The vet is called Marlow"

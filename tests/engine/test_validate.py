@@ -36,6 +36,7 @@ def test_a_scope_is_normalised_but_keeps_its_case() -> None:
     ("new", "field"),
     [
         (NewMemory("  "), "memory.content"),
+        (NewMemory("left\0right"), "memory.content"),
         (NewMemory("x" * (Limits.CONTENT + 1)), "memory.content"),
         (NewMemory("x", importance=1.5), "memory.importance"),
         (NewMemory("x", importance=math.nan), "memory.importance"),

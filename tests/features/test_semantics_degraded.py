@@ -68,6 +68,8 @@ def test_embedder_down_and_up_again(client: Client, service: Service) -> None:
     assert why(answer.hits[0]).vector_rank is None
     assert any("vector" in note for note in why(answer.hits[0]).notes)
     assert ids(ask(client, "coffee")) == [before.id]
+    client.store("The quince grows behind the barn.", private=True)
+    assert "remote" not in str(why(ask(client, "quince").hits[0]).notes)  # this service is on this machine
     assert ask(client, "tea").rejected
     assert causes(ask(client, "bees", mode="keyword")) == []
     with pytest.raises(EmbedderUnavailableError):
@@ -75,7 +77,7 @@ def test_embedder_down_and_up_again(client: Client, service: Service) -> None:
     with pytest.raises(EmbedderUnavailableError):
         client.search("some question never asked before", profile="memex")
     status = client.status().engine
-    assert (status.model.available, status.vectors_pending) == (False, 5)
+    assert (status.model.available, status.vectors_pending) == (False, 6)
     assert "embedding service" in status.model.message
 
     service.on()

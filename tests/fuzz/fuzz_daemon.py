@@ -45,7 +45,9 @@ class Daemon:
 
     def start(self, *flags: str) -> None:
         """Start it and return when it serves."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMXD_", "MEMX_", "XDG_", "NOTIFY_"))}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("MEMXD_", "MEMX_", "XDG_", "NOTIFY_", "GRPC_"))
+        }
         path = os.pathsep.join(p for p in [str(ROOT), *sys.path] if p)
         environ = kept | {"PYTHONPATH": path, "HOME": str(self.folder)}
         command = [sys.executable, "-m", "memxd", "serve", "--socket", str(self.socket)]

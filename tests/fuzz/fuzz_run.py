@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
+from fuzz_agents import play
 from fuzz_daemon import Daemon, Vitals
 from fuzz_session import THREADS, Session
 
@@ -100,6 +102,20 @@ def report(session: Session, seconds: float) -> str:
     return "\n".join([*lines, *session.judge.findings[:40]])
 
 
+def agents(seed: int, count: int, seconds: float) -> int:
+    """Run after run, each with a seed of its own, until ``seconds`` or ``count`` calls are over or a run fails."""
+    began, calls = time.monotonic(), 0
+    phases = ((1_000, signal.SIGTERM), (1_000, signal.SIGKILL), (1_000, signal.SIGKILL), (1_000, None))
+    while (not count or calls < count) and (not seconds or time.monotonic() - began < seconds):
+        with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
+            actors = play(Path(folder), seed, phases)
+        calls += sum(number for number, _ in phases)
+        held = sum(len(actor.model.records) for actor in actors)
+        print(f"seed {seed}: {len(actors)} agents, {held} memories in the end, all as they must be", flush=True)
+        seed += 1
+    return 0
+
+
 def main() -> int:
     """Parse, run, report."""
     parser = argparse.ArgumentParser(description="Send random and damaged requests to a daemon of its own.")
@@ -108,10 +124,13 @@ def main() -> int:
         "--seconds", type=float, default=300.0, help="how long at most; 0 = until --count (default 300)"
     )
     parser.add_argument("--count", type=int, default=0, help="how many steps at most; 0 = until --seconds (default)")
+    parser.add_argument("--agents", action="store_true", help="agents against a model instead of random requests")
     wanted = parser.parse_args()
     if not wanted.seconds and not wanted.count:
         parser.error("give --seconds or --count")
     began = time.monotonic()
+    if wanted.agents:
+        return agents(wanted.seed, wanted.count, wanted.seconds)
     with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
         session = run(Path(folder), wanted.seed, wanted.count, wanted.seconds)
     print(report(session, time.monotonic() - began))

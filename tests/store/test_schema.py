@@ -182,3 +182,14 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int
             assert txn._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     finally:
         store.close()
+
+
+def test_a_database_keeps_its_id_until_it_is_given_another(bench: Any, new_bench: Any) -> None:
+    first = bench.store.identity
+    assert len(first) == 32
+    assert new_bench("another").store.identity not in ("", first)
+    assert bench.reopened().identity == first
+    bench.store.renew_identity()
+    second = bench.store.identity
+    assert second != first
+    assert bench.reopened().identity == second

@@ -71,8 +71,9 @@ class _Table:
 class Columns:
     """Features by rid and the selections of every view. One applier, any number of readers."""
 
-    def __init__(self, directory: Path, table: _Table, watermark: int, message: str) -> None:
+    def __init__(self, directory: Path, database_id: str, table: _Table, watermark: int, message: str) -> None:
         self._path = directory / FILE_NAME
+        self._database_id = database_id
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._table = table
@@ -84,19 +85,19 @@ class Columns:
         self._closed = False
 
     @classmethod
-    def open(cls, directory: Path) -> Columns:
-        """Load the snapshot in ``directory`` (made when missing). Damaged, missing or foreign: empty, watermark 0, a
-        message in ``status()``; never raises for what lies there."""
+    def open(cls, directory: Path, *, database_id: str = "") -> Columns:
+        """Load the snapshot in ``directory`` (made when missing). Damaged, missing or of another database: empty,
+        watermark 0, a message in ``status()``; never raises for what lies there."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            arrays, tags, watermark = read_snapshot(directory / FILE_NAME)
-            return cls(directory, _Table(arrays, tags), watermark, "")
+            arrays, tags, watermark = read_snapshot(directory / FILE_NAME, database_id)
+            return cls(directory, database_id, _Table(arrays, tags), watermark, "")
         except FileNotFoundError:
             message = ""
         except (SnapshotError, OSError) as error:
             message = f"the columns snapshot is not usable and will be rebuilt: {_cause(error)}"
             _log.warning("%s", message)
-        return cls(directory, _Table(by_rid.allocate(1024), TagSets()), 0, message)
+        return cls(directory, database_id, _Table(by_rid.allocate(1024), TagSets()), 0, message)
 
     @property
     def watermark(self) -> int:
@@ -186,7 +187,7 @@ class Columns:
                 tags = self._table.tags.pack()
             try:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
-                write_snapshot(self._path, copy, tags, watermark)
+                write_snapshot(self._path, copy, tags, watermark, self._database_id)
             except OSError as error:
                 self._dirty = True
                 raise storage_error(error, "the columns snapshot") from error

@@ -1,10 +1,9 @@
 """The file of the columns: arrays as they are, tag sets, one checksum; written whole, read whole.
 
 Owns the format. Layout: 8 bytes magic, u32 length of the header, u64 xor and u64 sum of what follows (``block_sums``
-over header and payload), the header as JSON (format, watermark, rows, length of each part), then the parts: the arrays
-of ``STORED`` for rids 0..rows-1, the tag names as JSON, the tag sets as int32 lengths and members
-with a uint64 hash each. Arrays that follow
-from others are not stored. Used by ``Columns``.
+over header and payload), the header as JSON (format, database id, watermark, rows, length of each part), then the
+parts: the arrays of ``STORED`` for rids 0..rows-1, the tag names as JSON, the tag sets as int32 lengths and members
+with a uint64 hash each. Arrays that follow from others are not stored. Used by ``Columns``.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ class SnapshotError(Exception):
     """The file is damaged, foreign or of another format; the text says which, for Status and the log."""
 
 
-def write_snapshot(path: Path, arrays: ColumnArrays, tags: PackedTags, watermark: int) -> None:
+def write_snapshot(path: Path, arrays: ColumnArrays, tags: PackedTags, watermark: int, database: str = "") -> None:
     """Write the rows (arrays nobody changes meanwhile). Nothing of deleted rows goes along. Raises OSError."""
     rows = int(arrays.state.nonzero()[0].max(initial=-1)) + 1
     alive = arrays.state[:rows] != 0
@@ -45,14 +45,15 @@ def write_snapshot(path: Path, arrays: ColumnArrays, tags: PackedTags, watermark
     names = np.frombuffer(json.dumps(tags.names).encode("utf-8", "surrogatepass"), np.uint8)
     parts += [names, tags.lengths, tags.members, tags.hashes]
     blobs = [np.ascontiguousarray(p).view(np.uint8) for p in parts]
-    header = {"format": FORMAT, "watermark": watermark, "rows": rows, "parts": [b.shape[0] for b in blobs]}
+    header: dict[str, Any] = {"format": FORMAT, "database": database, "watermark": watermark, "rows": rows}
+    header["parts"] = [b.shape[0] for b in blobs]
     text = json.dumps(header).encode()
     text += b" " * (-(len(text) + _HEAD.size) % 8)  # words of the file begin at words of the arrays
     payload = np.concatenate([np.frombuffer(text, np.uint8), *blobs])
     write_whole(path, [_HEAD.pack(_MAGIC, len(text), *block_sums(payload)), payload.data])
 
 
-def read_snapshot(path: Path, spare: int = 1024) -> tuple[ColumnArrays, TagSets, int]:
+def read_snapshot(path: Path, database: str = "", spare: int = 1024) -> tuple[ColumnArrays, TagSets, int]:
     """(arrays with ``spare`` room, tag sets, watermark). Raises SnapshotError, OSError (FileNotFoundError: no file)."""
     raw = np.fromfile(path, np.uint8)
     if raw.shape[0] < _HEAD.size:
@@ -67,6 +68,8 @@ def read_snapshot(path: Path, spare: int = 1024) -> tuple[ColumnArrays, TagSets,
         header = json.loads(payload[:length].tobytes())
         if header["format"] != FORMAT:
             raise SnapshotError(f"format {header['format']} is not {FORMAT}")
+        if header["database"] != database:
+            raise SnapshotError("it was made for another database")
         return _decode(header, _split(payload[length:], header["parts"]), spare)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise SnapshotError(f"the content does not hold together ({type(error).__name__})") from error

@@ -32,7 +32,12 @@ _PIECE = 1 << 16
 
 
 class ChildError(Exception):
-    """The child refused, died or was given up; nothing it had not answered counts."""
+    """The child refused, died or was given up; nothing it had not answered counts. ``errno`` 0 = no matter of the disk;
+    ``damaged``: it cannot go on from the files that lie there."""
+
+    def __init__(self, message: str, errno: int = 0, damaged: bool = False) -> None:
+        super().__init__(message)
+        self.errno, self.damaged = errno, damaged
 
 
 def _never() -> bool:
@@ -78,7 +83,7 @@ class Child:
             raise ChildError(f"the pipe to the index writer failed: {error.strerror}") from error
         answer: dict[str, Any] = json.loads(self._line(ended))
         if not answer["ok"]:
-            raise ChildError(answer["error"])
+            raise ChildError(answer["error"], answer["errno"], answer["damaged"])
         return answer
 
     def _send(self, part: bytes, ended: Callable[[], bool]) -> None:

@@ -8,13 +8,15 @@ memory and ``message`` says what is wrong. Searches are never held up: they meet
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memxd.errors import IndexUnavailableError
+from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.index.durable import storage_error
 from memxd.index.lexical.child import Child, ChildError
 from memxd.index.lexical.files import DamagedError
 from memxd.index.lexical.segment import open_folder
@@ -23,7 +25,7 @@ from memxd.model import Deadline
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
-_LONGEST_PAUSE = 60.0
+_LONGEST_PAUSE = 15.0
 _GLANCE_SECONDS = 0.1
 
 
@@ -32,6 +34,8 @@ class Folding:
 
     def __init__(self, state: State, folder: Path, stamp: str, rows: int, seconds: float) -> None:
         self.message = ""
+        self.damaged = False  # the files that lie there are no ground to go on from
+        self._error: Exception | None = None
         self._state, self._folder, self._stamp = state, folder, stamp
         self._rows, self._seconds = rows, seconds
         self._wake = threading.Condition()
@@ -63,7 +67,7 @@ class Folding:
             failed = self._failed_steps
             while self._state.committed < target:
                 if self._failed_steps != failed or self._stopping:
-                    raise IndexUnavailableError(f"the keyword index cannot be written: {self.message or 'closing'}")
+                    raise refusal(self._error) if self._error else IndexUnavailableError("the keyword index is closing")
                 deadline.check()
                 self._asked = True
                 self._wake.notify_all()
@@ -79,6 +83,12 @@ class Folding:
             yield
         finally:
             self._busy.release()
+
+    def renewed(self) -> None:
+        """Told in a pause: other files lie in the folder, what was wrong with the former ones is over."""
+        with self._wake:
+            self.message, self._error, self.damaged = "", None, False
+            self._failures, self._not_before = 0, 0.0
 
     def stop(self, patience: float) -> None:
         """End the thread and its child; a child that is at work after ``patience`` seconds is killed (safe: a commit
@@ -149,7 +159,7 @@ class Folding:
         if committed is None:
             raise DamagedError("the commit is not there")
         self._state.swap(committed, job, sealed=True)
-        self._failures, self.message = 0, ""
+        self._failures, self.message, self._error = 0, "", None
         with self._wake:
             self._wake.notify_all()
         if not self._stopping:
@@ -169,13 +179,22 @@ class Folding:
         with self._wake:
             self._failures += 1
             self._failed_steps += 1
-            self.message = str(error)
+            self.message, self._error = refusal(error).message, error
+            self.damaged |= isinstance(error, DamagedError) or (isinstance(error, ChildError) and error.damaged)
             self._since = self._since or time.monotonic()
             self._not_before = time.monotonic() + min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(self._failures, 12))
         if not self._stopping:
-            _log.warning("the keyword index was not written and stays in memory: %s", error)
+            _log.warning("the keyword index was not written and stays in memory: %s", self.message)
 
     def _end_child(self) -> None:
         if self._child is not None:
             self._child.close()
             self._child = None
+
+
+def refusal(error: Exception) -> MemxdError:
+    """What a failed try to write means to the caller."""
+    number = error.errno if isinstance(error, OSError | ChildError) else None
+    if number:
+        return storage_error(OSError(number, os.strerror(number)), "the keyword index")
+    return IndexUnavailableError(f"the keyword index cannot be written: {error}")

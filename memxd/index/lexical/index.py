@@ -23,7 +23,7 @@ from memxd.index.lexical import searching
 from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
-from memxd.index.lexical.folding import Folding
+from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
 from memxd.index.lexical.segment import Committed, open_folder
@@ -40,20 +40,23 @@ _LAST_SECONDS = 1.0
 _ORPHAN_SECONDS = 2.0
 
 
-def stamp() -> str:
-    """What files were made by; files of another stamp are not read."""
+def stamp(database_id: str = "") -> str:
+    """What files were made by and for which database; files of another stamp are not read."""
     release = ".".join(str(part) for part in whoosh.__version__)
-    return f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
+    made_by = f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
+    return f"{made_by} database-{database_id}" if database_id else made_by
 
 
 class LexicalIndex:
     """See the module. Make one with ``open``."""
 
-    def __init__(self, directory: Path, bm25: searching.Bm25, fold_rows: int, fold_seconds: float) -> None:
+    def __init__(
+        self, directory: Path, database_id: str, bm25: searching.Bm25, fold_rows: int, fold_seconds: float
+    ) -> None:
         self._directory = directory
         self._folder = directory / "current"
         self._bm25 = bm25
-        self._stamp = stamp()
+        self._stamp = stamp(database_id)
         self._message = ""
         self._damage = ""
         self._closed = False
@@ -72,6 +75,7 @@ class LexicalIndex:
         directory: Path,
         *,
         kernel: Bm25Kernel,
+        database_id: str = "",
         k1: float = 1.2,
         b: float = 0.75,
         fold_rows: int = 2_000,
@@ -83,7 +87,7 @@ class LexicalIndex:
         raises: damaged or foreign files are moved aside, ``status().message`` says why, and the watermark is 0. Raises
         ValueError for k1 or b out of range, OSError when the folder cannot be made.
         """
-        return cls(directory, searching.Bm25(kernel, k1, b), fold_rows, fold_seconds)
+        return cls(directory, database_id, searching.Bm25(kernel, k1, b), fold_rows, fold_seconds)
 
     def _open_folder(self) -> Committed | None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -199,7 +203,7 @@ class LexicalIndex:
         return self._state.durable
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
-        """Make everything applied so far durable. Raises IndexUnavailableError when that fails."""
+        """Make everything applied so far durable. Raises IndexUnavailableError or a storage error."""
         self._check()
         self._folding.flush(deadline)
 
@@ -217,8 +221,8 @@ class LexicalIndex:
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
         total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves.
-        Raises IndexUnavailableError when the new one cannot be written, DeadlineExceededError and CancelledError; the
-        old one stays then.
+        Raises IndexUnavailableError or a storage error when it cannot be written, DeadlineExceededError and
+        CancelledError; the old one stays then.
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
@@ -226,12 +230,12 @@ class LexicalIndex:
             self._journal = []
         fresh = self._directory / "new"
         try:
-            latest = max(revision, self._state.watermark)
-            watermark = build(fresh, self._stamp, changes, latest, total, progress, deadline.passed)
+            # Not the watermark so far: the old index may be of a future that the store does not have.
+            watermark = build(fresh, self._stamp, changes, revision, total, progress, deadline.passed)
             self._exchange(fresh, watermark, deadline)
         except (ChildError, DamagedError, OSError) as error:
             deadline.check()
-            raise IndexUnavailableError(f"the keyword index cannot be rebuilt: {error}") from error
+            raise refusal(error) from error
         finally:
             self._journal = None
 
@@ -248,6 +252,7 @@ class LexicalIndex:
                 self._state.replace(committed, watermark, self._journal or ())
                 self._journal = None
             self._message = self._damage = ""
+            self._folding.renewed()
         self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)
 
@@ -257,7 +262,7 @@ class LexicalIndex:
         if self._journal is not None:
             state = IndexState.REBUILDING
         else:
-            state = IndexState.FAILED if self._closed or self._damage else IndexState.READY
+            state = IndexState.FAILED if self._closed or self._damage or self._folding.damaged else IndexState.READY
         return IndexStatus(
             kind=IndexKind.KEYWORD,
             state=state,
@@ -267,7 +272,7 @@ class LexicalIndex:
             tail_entries=tail,
             dead_entries=dead,
             size_bytes=size,
-            stamp=self._stamp,
+            stamp=stamp(),
             message=self._damage or self._folding.message or self._message,
         )
 

@@ -112,7 +112,9 @@ def open_folder(folder: Path, stamp: str, known: Collection[str] = ()) -> Commit
             raise DamagedError("the manifest is missing")
         return None
     if manifest.stamp != stamp:
-        raise DamagedError(f"made by another version ({manifest.stamp}; this is {stamp})")
+        made_by, _, _ = manifest.stamp.partition(" database-")
+        other = "for another database" if made_by == stamp.partition(" database-")[0] else "by another version"
+        raise DamagedError(f"made {other} ({manifest.stamp}; this is {stamp})")
     toc_path = folder / TOC._filename(INDEX_NAME, manifest.generation)
     verify(toc_path, manifest.toc_size, manifest.toc_crc)
     try:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memxd.index.lexical.analyzer import document_terms
-from memxd.index.lexical.files import lock
+from memxd.index.lexical.files import DamagedError, lock
 from memxd.index.lexical.tail import Tail
 from memxd.index.lexical.writer import IndexFolder
 
@@ -144,7 +144,9 @@ def main(arguments: list[str]) -> int:
             raise RuntimeError("another process writes this index")
         serve(Worker(IndexFolder(folder, stamp)), sys.stdin.buffer, speaker)
     except Exception as error:
-        speaker.answer({"ok": False, "error": f"{type(error).__name__}: {error}"})
+        answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "errno": getattr(error, "errno", None) or 0}
+        answer["damaged"] = isinstance(error, DamagedError)
+        speaker.answer(answer)
         return 1
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["GRAPH", "MANIFEST", "RECORDS", "VECTORS", "disk_bytes", "free_number", "is_new", "remove", "remove_others"]
@@ -54,9 +55,8 @@ def remove_others(directory: Path, generation: int) -> None:
 def disk_bytes(directory: Path) -> int:
     """Bytes taken on disk (holes do not count); 0 when somebody removed the directory."""
     total = 0
-    for path in directory.iterdir() if directory.is_dir() else ():
-        try:
-            total += path.stat().st_blocks * 512
-        except FileNotFoundError:  # swapped away while we looked
-            continue
+    with suppress(FileNotFoundError):  # of the directory: somebody removed it
+        for path in directory.iterdir():
+            with suppress(FileNotFoundError):  # swapped away while we looked
+                total += path.stat().st_blocks * 512
     return total

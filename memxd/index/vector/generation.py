@@ -40,7 +40,8 @@ class Generation:
 
     @classmethod
     def begin(cls, directory: Path, number: int, dimension: int) -> Generation:
-        """An empty one. Files of an abandoned one of this number are removed first."""
+        """An empty one. Files of an abandoned one of this number are removed first; a removed directory is made."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove(directory, number)
         rows = Rows(directory, number, dimension)
         return cls(rows, Saver(directory, rows))
@@ -62,7 +63,7 @@ class Generation:
         generation = cls(rows, Saver.loaded(directory, rows, manifest, blocks))
         if manifest.graph is not None:
             try:
-                generation.graph = Graph(directory, manifest.graph, manifest.dimension, tuning)
+                generation.graph = Graph(directory, manifest.graph, manifest.identity.dimension, tuning)
             except (ManifestError, OSError, RuntimeError) as error:
                 text = str(error) if isinstance(error, ManifestError) else "the graph file cannot be opened"
                 return generation, f"{text}: vectors are scanned until it is built again"

@@ -24,7 +24,7 @@ from memxd.index.vector.files import disk_bytes, remove_others
 from memxd.index.vector.generation import Generation, Successor
 from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.loading import load
-from memxd.index.vector.manifest import FORMAT
+from memxd.index.vector.manifest import FORMAT, Identity
 from memxd.index.vector.probe import Snapshot, plausible, search
 from memxd.index.vector.rows import DimensionError
 from memxd.index.vector.tuning import VectorTuning
@@ -40,32 +40,36 @@ _DEFAULT = VectorTuning()
 class VectorIndex:
     """Cosine search over the chunks of all memories. One applier, any number of searchers."""
 
-    def __init__(self, directory: Path, model_id: str, dimension: int, dot: DotKernel, tuning: VectorTuning) -> None:
-        """Use ``open``."""
-        self._directory, self._model_id, self._dimension = directory, model_id, dimension
+    def __init__(self, directory: Path, identity: Identity, dot: DotKernel, tuning: VectorTuning) -> None:
+        self._directory, self._identity = directory, identity
         self._dot, self._tuning = dot, tuning
         self._lock = threading.Lock()  # rows and watermark
         self._saving = threading.Lock()  # files; taken before _lock
         self._making = threading.Lock()  # one next generation at a time
-        loaded = load(directory, model_id, dimension, tuning)
-        self._current, self._state, self._message = loaded.generation, loaded.state, loaded.message
+        loaded = load(directory, identity, tuning)
+        self._current, self._state, self._message = loaded.generation, IndexState.READY, loaded.message
         self._watermark = self._durable = loaded.watermark
-        self._dirty = False
+        self._dirty = self._closed = False
         self._catch_up: list[Change] | None = None
         self._interrupt = threading.Event()  # the renewal shall give way
-        self._closed = False
         self._upkeep = Upkeep(tuning, self._renewal_due, self._renew, self._renewal_failed)
         self._upkeep.changed(bool(self._renewal_due()))
 
     @classmethod
     def open(
-        cls, directory: Path, *, model_id: str, dimension: int, dot: DotKernel, tuning: VectorTuning = _DEFAULT
+        cls,
+        directory: Path,
+        *,
+        model_id: str,
+        dimension: int,
+        dot: DotKernel,
+        database_id: str = "",
+        tuning: VectorTuning = _DEFAULT,
     ) -> VectorIndex:
-        """Open or begin the index in ``directory`` (made when missing). Never raises for what lies there: damaged,
-        missing or foreign files give an empty index with watermark 0 and a message; files of another model or
-        dimension are kept, unused (``mismatched``)."""
+        """Open or begin the index in ``directory`` (made when missing). Never raises for what lies there: files that
+        are damaged, missing or of another model or database give an empty index with watermark 0 and a message."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(directory, model_id, dimension, dot, tuning)
+        return cls(directory, Identity(model_id, dimension, database_id), dot, tuning)
 
     @property
     def watermark(self) -> int:
@@ -76,11 +80,6 @@ class VectorIndex:
     def durable_watermark(self) -> int:
         """The revision that survives a crash."""
         return self._durable
-
-    @property
-    def mismatched(self) -> bool:
-        """True when the files are of another model: ``rebuild`` replaces them, ``apply`` and ``flush`` do nothing."""
-        return self._state is IndexState.MISMATCHED
 
     @property
     def available(self) -> bool:
@@ -141,10 +140,9 @@ class VectorIndex:
     def _check(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Once per search, because the kernels trust."""
         if not self.available:
-            cause = "mismatched" if self.mismatched else "closed" if self._closed else "failed"
-            raise IndexUnavailableError(f"the vector index does not answer: {cause}", metadata={"cause": cause})
-        if query.shape != (self._dimension,):
-            raise ValueError(f"the query vector has shape {query.shape}, not ({self._dimension},)")
+            raise IndexUnavailableError(f"the vector index does not answer: {'closed' if self._closed else 'failed'}")
+        if query.shape != (self._identity.dimension,):
+            raise ValueError(f"the query vector has shape {query.shape}, not ({self._identity.dimension},)")
         return np.ascontiguousarray(query, np.float32)
 
     def _fail(self, message: str) -> IndexUnavailableError:
@@ -160,8 +158,7 @@ class VectorIndex:
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
-        StorageFullError, StorageReadOnlyError or StorageFailedError; the index goes on in memory. ``deadline`` counts
-        before it begins."""
+        StorageFullError, StorageReadOnlyError, StorageFailedError or, before it begins, what ``deadline`` raises."""
         deadline.check()
         with self._saving:
             if self._dirty and self._state is IndexState.READY:
@@ -176,7 +173,7 @@ class VectorIndex:
             records = rows.records(saver.saved, rows.count)
             self._dirty = False
         try:
-            saver.save(self._model_id, watermark, current.graph_file(), alive, records)
+            saver.save(self._identity, watermark, current.graph_file(), alive, records)
         except OSError as error:
             self._dirty = True
             raise storage_error(error, "the vector index") from error
@@ -195,21 +192,18 @@ class VectorIndex:
     ) -> None:
         """Build anew from the store's rows beside the present files, then swap; the graph follows in the background.
 
-        ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
-        what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
-        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises
-        StorageFullError, StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError), and once ``deadline``
-        has passed DeadlineExceededError or CancelledError.
+        ``changes``: each live row once, from a snapshot opened after this call began (a generator does that): what
+        ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's; the watermark becomes at least this. One at a time. Raises StorageFullError,
+        StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError) and the errors of ``deadline``.
         """
         self._interrupt.set()
         with self._making:
             self._interrupt.clear()
             with self._lock:
                 self._catch_up = []
-                number = self._current.rows.generation + 1
             try:
-                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
-                fresh = Generation.begin(self._directory, number, self._dimension)
+                fresh = Generation.begin(self._directory, self._current.rows.generation + 1, self._identity.dimension)
                 try:
                     revision = max(revision, fresh.fill(self._open_still(changes, deadline), total, progress))
                     self._swap(lambda: fresh.catch_up(self._catch_up or []), revision)
@@ -289,7 +283,7 @@ class VectorIndex:
             tail_entries=current.tail if ready else 0,
             dead_entries=current.dead if ready else 0,
             size_bytes=disk_bytes(self._directory),
-            stamp=f"vector format {FORMAT}, model {self._model_id}, {self._dimension} dimensions",
+            stamp=f"vector format {FORMAT}, model {self._identity.model_id}, {self._identity.dimension} dimensions",
             message=self._message,
         )
 

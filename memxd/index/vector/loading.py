@@ -1,6 +1,7 @@
-"""What a directory holds at a start: the index that was saved, one of another model, a damaged one, or nothing.
+"""What a directory holds at a start: the index that was saved, a foreign one, a damaged one, or nothing.
 
-Owns that decision and its words for Status. Never raises for what lies there. Used by ``VectorIndex.open``.
+Owns that decision and its words for Status. Foreign files are of another model or of another database than the store
+is now: nothing in them is of use. Never raises for what lies there. Used by ``VectorIndex.open``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from pathlib import Path
 
 from memxd.index.vector.files import free_number, is_new, remove_others
 from memxd.index.vector.generation import Generation
-from memxd.index.vector.manifest import ManifestError, read_manifest
+from memxd.index.vector.manifest import Identity, ManifestError, read_manifest
 from memxd.index.vector.tuning import VectorTuning
-from memxd.model import IndexState
 
 __all__ = ["Loaded", "load"]
 
@@ -26,24 +26,19 @@ class Loaded:
 
     generation: Generation
     watermark: int
-    state: IndexState
     message: str
 
 
-def load(directory: Path, model_id: str, dimension: int, tuning: VectorTuning) -> Loaded:
-    """Read and check everything in ``directory``; files that are not used stay where they are."""
+def load(directory: Path, identity: Identity, tuning: VectorTuning) -> Loaded:
+    """Read and check everything in ``directory``; files that are not used go with the first save."""
     message = ""
-    watermark, state = 0, IndexState.READY
+    watermark = 0
     generation: Generation | None = None
     try:
         manifest, alive, blocks = read_manifest(directory)
-        if (manifest.model_id, manifest.dimension) == (model_id, dimension):
-            generation, message = Generation.load(directory, manifest, alive, blocks, tuning)
-            remove_others(directory, manifest.generation)
-        else:
-            state = IndexState.MISMATCHED
-            has = f"{manifest.model_id} ({manifest.dimension} dimensions)"
-            message = f"the vectors are of model {has}, not {model_id} ({dimension})"
+        check_identity(manifest.identity, identity)
+        generation, message = Generation.load(directory, manifest, alive, blocks, tuning)
+        remove_others(directory, manifest.generation)
         watermark = manifest.watermark
     except (ManifestError, OSError) as error:
         if not (isinstance(error, FileNotFoundError) and is_new(directory)):
@@ -52,5 +47,13 @@ def load(directory: Path, model_id: str, dimension: int, tuning: VectorTuning) -
     if message:
         _log.warning("%s", message)
     if generation is None:
-        generation = Generation.begin(directory, free_number(directory), dimension)
-    return Loaded(generation, watermark, state, message)
+        generation = Generation.begin(directory, free_number(directory), identity.dimension)
+    return Loaded(generation, watermark, message)
+
+
+def check_identity(found: Identity, wanted: Identity) -> None:
+    """Raise ManifestError for foreign files."""
+    if (found.model_id, found.dimension) != (wanted.model_id, wanted.dimension):
+        raise ManifestError(f"its vectors are of model {found.words()}, the store's of {wanted.words()}")
+    if found.database_id != wanted.database_id:
+        raise ManifestError("it was made for another database")

@@ -21,9 +21,9 @@ from memxd.index.durable import block_sums, write_whole
 from memxd.index.vector.files import MANIFEST
 from memxd.index.vector.rows import RECORD, Rows, RowView
 
-__all__ = ["FORMAT", "GraphFile", "Manifest", "ManifestError", "Saver", "load_rows", "read_manifest"]
+__all__ = ["FORMAT", "GraphFile", "Identity", "Manifest", "ManifestError", "Saver", "load_rows", "read_manifest"]
 
-FORMAT = 1
+FORMAT = 2
 Records: TypeAlias = npt.NDArray[np.void]
 #: Rows whose vectors share one pair of sums.
 BLOCK = 4096
@@ -47,12 +47,24 @@ class GraphFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """What the vectors are of: a model, and the database that they were stored in."""
+
+    model_id: str
+    dimension: int
+    database_id: str = ""
+
+    def words(self) -> str:
+        """The model, for people."""
+        return f"{self.model_id} ({self.dimension} dimensions)"
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What is durable. ``record_sums``: of the records of rows 0..count-1."""
 
     format: int
-    model_id: str
-    dimension: int
+    identity: Identity
     generation: int
     count: int
     watermark: int
@@ -76,7 +88,8 @@ def read_manifest(directory: Path) -> tuple[Manifest, npt.NDArray[np.bool_], npt
         graph = fields["graph"]
         if graph is not None:
             graph = GraphFile(**{**graph, "sums": tuple(graph["sums"])})
-        manifest = Manifest(**{**fields, "graph": graph, "record_sums": tuple(fields["record_sums"])})
+        identity, record_sums = Identity(**fields["identity"]), tuple(fields["record_sums"])
+        manifest = Manifest(**{**fields, "identity": identity, "graph": graph, "record_sums": record_sums})
         bits = (manifest.count + 7) // 8
         alive = np.unpackbits(payload[length : length + bits], count=manifest.count).astype(np.bool_)
         blocks = np.frombuffer(payload[length + bits :].tobytes(), np.uint64).reshape(-1, 2)
@@ -89,9 +102,9 @@ def load_rows(
     directory: Path, manifest: Manifest, alive: npt.NDArray[np.bool_], blocks: npt.NDArray[np.uint64]
 ) -> Rows:
     """The rows of a manifest, every byte checked. Raises ManifestError, OSError."""
-    rows = Rows(directory, manifest.generation, manifest.dimension)
+    rows = Rows(directory, manifest.generation, manifest.identity.dimension)
     try:
-        if os.path.getsize(rows.vectors_path) < manifest.count * manifest.dimension * 2:
+        if os.path.getsize(rows.vectors_path) < manifest.count * manifest.identity.dimension * 2:
             raise ManifestError("the vector file is shorter than it was")
         raw = np.fromfile(rows.records_path, np.uint8, count=manifest.count * RECORD.itemsize)
         if len(raw) != manifest.count * RECORD.itemsize or block_sums(raw) != manifest.record_sums:
@@ -135,7 +148,12 @@ class Saver:
         return saver
 
     def save(
-        self, model_id: str, watermark: int, graph: GraphFile | None, alive: npt.NDArray[np.bool_], records: Records
+        self,
+        identity: Identity,
+        watermark: int,
+        graph: GraphFile | None,
+        alive: npt.NDArray[np.bool_],
+        records: Records,
     ) -> None:
         """Make the first ``len(alive)`` rows durable. ``alive`` and ``records`` (of the rows from ``saved`` on) are
         copies made at ``watermark``. Raises OSError; the former manifest holds then."""
@@ -147,7 +165,7 @@ class Saver:
         xor, total = block_sums(records.view(np.uint8))
         record_sums = (self._record_sums[0] ^ xor, (self._record_sums[1] + total) % 2**64)
         rows = self._rows
-        manifest = Manifest(FORMAT, model_id, rows.dimension, rows.generation, count, watermark, record_sums, graph)
+        manifest = Manifest(FORMAT, identity, rows.generation, count, watermark, record_sums, graph)
         text = json.dumps(asdict(manifest)).encode()
         bits = np.packbits(alive)
         payload = np.concatenate([np.frombuffer(text, np.uint8), bits, blocks.reshape(-1).view(np.uint8)])

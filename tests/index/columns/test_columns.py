@@ -363,3 +363,13 @@ def test_readers_never_see_a_torn_selection_while_rows_come_and_go(tmp_path: Pat
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_snapshot_of_another_database_is_not_read(tmp_path: Path) -> None:
+    columns = Columns.open(tmp_path, database_id="one")
+    columns.apply(Change(1, 1, row(1)))
+    columns.close()
+    assert Columns.open(tmp_path, database_id="one").watermark == 1
+    other = Columns.open(tmp_path, database_id="two")
+    assert (other.watermark, other.status().entries) == (0, 0)
+    assert "another database" in other.status().message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -13,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from memxd.errors import IndexUnavailableError
+from memxd.errors import IndexUnavailableError, StorageFailedError, StorageFullError
 from memxd.index.lexical import files
-from memxd.model import Deadline
+from memxd.model import Deadline, IndexState
 
 ROOT = Path(__file__).parents[3]
 #: Puts rows for ever, rows of each hundred updated, and says after each flush what is durable.
@@ -138,10 +139,42 @@ def test_a_full_or_readonly_folder_keeps_the_tail_in_memory(bench: Any) -> None:
     bench.put(0, "text")
     folder = bench.directory / "current"
     (folder / "manifest.json.new").mkdir()  # the manifest cannot be written
-    with pytest.raises(IndexUnavailableError):
+    with pytest.raises(StorageFailedError):
         bench.index.flush()
     assert bench.find("text") == [0]
     assert bench.index.status().message
     (folder / "manifest.json.new").rmdir()
     bench.index.flush(Deadline(time.monotonic() + 30))
     assert bench.find("text") == [0]
+
+
+def test_a_full_disk_is_called_so_and_the_next_try_heals(bench: Any) -> None:
+    bench.put(0, "first text")
+    bench.index.flush()
+    with bench.index._folding._busy:
+        resource.prlimit(_child(bench), resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # EFBIG, as from a quota
+    bench.put(1, "second text")
+    with pytest.raises(StorageFullError, match="disk is full: the keyword index"):
+        bench.index.flush()
+    assert "the disk is full" in bench.index.status().message
+    assert "Errno" not in bench.index.status().message
+    bench.index.flush(Deadline(time.monotonic() + 30))
+    assert (bench.index.durable_watermark, bench.index.status().message) == (2, "")
+
+
+def test_files_damaged_while_running_call_for_a_rebuild(bench: Any) -> None:
+    bench.put(0, "first text")
+    bench.index.flush()
+    with bench.index._folding.paused():
+        os.truncate(bench.directory / "current" / "manifest.json", 0)
+    bench.put(1, "second text")
+    with pytest.raises(IndexUnavailableError):
+        bench.index.flush()
+    assert bench.index.status().state is IndexState.FAILED
+    assert bench.find("text") == [0, 1]
+    bench.index.rebuild(iter([bench.change(2, 0, "first text"), bench.change(2, 1, "second text")]), 2, revision=2)
+    bench.put(2, "third text")
+    bench.index.flush()
+    assert bench.index.status().state is IndexState.READY
+    bench.reopen()
+    assert bench.find("text") == [0, 1, 2]

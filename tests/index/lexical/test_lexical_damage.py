@@ -132,3 +132,14 @@ def test_deletions_and_rows_survive_a_reopening(sound: Path, tmp_path: Path, ope
 def test_the_folder_is_private(sound: Path) -> None:
     assert (sound / "current").stat().st_mode & 0o777 == 0o700
     assert json.loads((sound / "current" / "manifest.json").read_text())["manifest"]["watermark"] == 10
+
+
+def test_files_of_another_database_are_set_aside(tmp_path: Path, kernel: Any, open_bench: Any) -> None:
+    bench = open_bench(tmp_path)
+    bench.put(1, "tea")
+    bench.index.close()
+    other = bench.open(database_id="another")
+    assert other.watermark == 0
+    assert "for another database" in other.status().message
+    assert bench.find("tea") == []
+    other.close()

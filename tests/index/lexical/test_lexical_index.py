@@ -328,3 +328,13 @@ def _until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+def test_a_rebuild_goes_back_to_the_revision_of_the_store(bench: Any) -> None:
+    for revision in range(1, 9):
+        bench.put(revision, "tea")
+    bench.index.rebuild(iter([bench.change(3, 1, "milk")]), 1, revision=3)
+    assert (bench.index.watermark, bench.index.durable_watermark) == (3, 3)
+    bench.reopen()
+    assert bench.index.watermark == 3
+    assert (bench.find("tea"), bench.find("milk")) == ([], [1])

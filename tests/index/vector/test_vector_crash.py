@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vector_world import Naive, everything, stored, wait_until
+from vector_world import Naive, everything, stored, unit, wait_until
 
 from memxd._fast import dot_py
 from memxd.index.vector import VectorIndex, VectorTuning
@@ -87,7 +87,7 @@ def test_whatever_was_flushed_survives_kill_9_at_random_moments(tmp_path: Path) 
     for revision in range(1, index.watermark + 1):
         naive.apply(history(revision))
     for seed in range(1):
-        query = np.random.default_rng(seed).standard_normal(D).astype(np.float32)
+        query = unit(np.random.default_rng(seed).standard_normal(D))
         naive.check(index, query, everything(700), 1000)
     index.close()
     names = {path.name.split("-")[0] for path in tmp_path.iterdir()}

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,12 @@ RIDS = 12
 RESTLESS = VectorTuning(graph_min=10**9, dead_min=3, dead_share=0.2, settle_seconds=0.0)
 
 
-def open_index(folder: Path, tuning: VectorTuning = PLAIN, model_id: str = "m", dimension: int = D) -> VectorIndex:
-    return VectorIndex.open(folder, model_id=model_id, dimension=dimension, dot=dot_py, tuning=tuning)
+def open_index(
+    folder: Path, tuning: VectorTuning = PLAIN, *, model_id: str = "m", dimension: int = D, database_id: str = ""
+) -> VectorIndex:
+    return VectorIndex.open(
+        folder, model_id=model_id, dimension=dimension, database_id=database_id, dot=dot_py, tuning=tuning
+    )
 
 
 def some_vectors(seed: int, number: int) -> np.ndarray:
@@ -229,25 +234,24 @@ def test_rounds_of_adding_and_deleting_stay_bounded_and_complete(tmp_path: Path)
 # -- other models, damage, disks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model_id", "dimension"), [("other", D), ("m", D + 1)])
-def test_vectors_of_another_model_are_kept_and_not_used(tmp_path: Path, model_id: str, dimension: int) -> None:
+@pytest.mark.parametrize(
+    "foreign", [{"model_id": "other"}, {"dimension": D + 1}, {"database_id": "another"}], ids=lambda f: next(iter(f))
+)
+def test_files_of_another_model_or_database_are_stale(tmp_path: Path, foreign: dict[str, Any]) -> None:
     index = open_index(tmp_path)
-    vectors = fill(index, 30)
+    fill(index, 30)
     index.close()
-    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    other = open_index(tmp_path, model_id=model_id, dimension=dimension)
-    assert (other.mismatched, other.available, other.status().state) == (True, False, IndexState.MISMATCHED)
-    other.apply(stored(31, 31, np.ones((1, dimension), np.float32)))
-    with pytest.raises(IndexUnavailableError) as refused:
-        other.search(np.ones(dimension, np.float32), everything(40), 3)
-    assert refused.value.metadata["cause"] == "mismatched"
-    other.flush()
+    other = open_index(tmp_path, **foreign)
+    assert (other.available, other.watermark, other.durable_watermark, other.status().entries) == (True, 0, 0, 0)
+    assert "another database" in other.status().message or "model" in other.status().message
+    dimension = foreign.get("dimension", D)
+    other.apply(stored(31, 31, np.eye(dimension, dtype=np.float32)[:1]))
+    assert other.search(np.eye(dimension, dtype=np.float32)[0], everything(40), 3).rids.tolist() == [31]
     other.close()
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
-    back = open_index(tmp_path)
-    assert (back.watermark, back.available) == (30, True)
-    assert back.search(vectors[3], everything(40), 1).rids.tolist() == [3]
-    back.close()
+    again = open_index(tmp_path, **foreign)
+    assert (again.watermark, again.status().entries, again.status().message) == (31, 1, "")
+    again.close()
+    assert open_index(tmp_path).watermark == 0
 
 
 def test_a_rebuild_replaces_the_vectors_of_another_model(tmp_path: Path) -> None:
@@ -256,10 +260,9 @@ def test_a_rebuild_replaces_the_vectors_of_another_model(tmp_path: Path) -> None
     index.close()
     other = open_index(tmp_path, dimension=8)
     other.rebuild(iter([stored(40, 2, np.eye(8, dtype=np.float32)[:1])]), revision=44)
-    assert (other.available, other.mismatched, other.watermark, other.durable_watermark) == (True, False, 44, 44)
+    assert (other.available, other.watermark, other.durable_watermark) == (True, 44, 44)
     assert other.search(np.eye(8, dtype=np.float32)[0], everything(9), 3).rids.tolist() == [2]
     other.close()
-    assert open_index(tmp_path).mismatched
     again = open_index(tmp_path, dimension=8)
     assert again.status().entries == 1
     again.close()
