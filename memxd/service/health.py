@@ -31,9 +31,10 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._serving = False
         self._watchers: set[_News] = set()  # of known names
+        self._untold: set[_News] = set()  # those whose last news are not sent yet
 
     def set_serving(self, serving: bool) -> None:
         """What every name says from now on; tells the watchers when it is news."""
@@ -43,6 +44,12 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
             self._serving = serving
             for watcher in self._watchers:
                 watcher.put(self._condition())
+            self._untold = set(self._watchers)
+
+    def wait_told(self, seconds: float) -> bool:
+        """Wait until every watcher was sent the last news; False when that took too long."""
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._untold, seconds)
 
     def _condition(self) -> pb.HealthCheckResponse:
         response = pb.HealthCheckResponse
@@ -70,7 +77,16 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
                     news.put(self._condition())
                 else:
                     news.put(pb.HealthCheckResponse(status=pb.HealthCheckResponse.SERVICE_UNKNOWN))
-            yield from iter(news.get, None)
+            for response in iter(news.get, None):
+                yield response  # gRPC comes back for more when it has been sent
+                self._told(news)
         finally:
-            with self._lock:
+            self._told(news, over=True)
+
+    def _told(self, news: _News, *, over: bool = False) -> None:
+        with self._lock:
+            if over:
                 self._watchers.discard(news)
+            if over or news.empty():
+                self._untold.discard(news)
+                self._lock.notify_all()

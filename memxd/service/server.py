@@ -31,6 +31,8 @@ _ADMIN = admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name
 HEALTH_NAMES = ("", _MEMORY, _ADMIN)
 #: How long cancelled calls may take to notice, in seconds.
 _CANCEL_SECONDS = 2.0
+#: How long health's watchers may take to hear the last news, in seconds.
+_TELL_SECONDS = 1.0
 
 
 def options(max_pending: int) -> list[tuple[str, Any]]:
@@ -77,7 +79,8 @@ class Server:
         self._health.set_serving(serving)
 
     def stop(self) -> threading.Event:
-        """Stop listening and cancel what still runs. The event tells when gRPC is done with all of it."""
+        """Tell the watchers, stop listening, cancel what still runs; the event comes when gRPC is done with it all."""
+        self._health.wait_told(_TELL_SECONDS)
         stopped: threading.Event = self._grpc.stop(0)
         return stopped
 
