@@ -249,6 +249,11 @@ class State:
             size = sum(segment.size_bytes for segment in self._loaded.values())
             return living, sum(map(len, tails)), dead + sum(tail.dead for tail in tails), size
 
+    def dead_bytes(self) -> int:
+        """Bytes of the committed segments that hold dead documents; 0 = there are none."""
+        with self.lock:
+            return sum(self._loaded[n].size_bytes for n, alive in self._alive.items() if not alive.all())
+
     def known(self) -> Sequence[str]:
         """Ids of the committed segments that are loaded."""
         with self.lock:
