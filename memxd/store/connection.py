@@ -75,7 +75,7 @@ def connect(path: Path, *, writer: bool) -> sqlite3.Connection:
     return connection
 
 
-def storage_error(error: sqlite3.Error | OSError) -> MemxdError:
+def storage_error(error: sqlite3.Error | OSError, *, reading: bool = False) -> MemxdError:
     """The refusal that an error of SQLite or the file system means; raise it ``from`` the error."""
     if isinstance(error, OSError):
         return _file_error(error)
@@ -85,9 +85,11 @@ def storage_error(error: sqlite3.Error | OSError) -> MemxdError:
         return StorageFullError("the disk is full: free some space and try again; nothing was stored")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
         return StorageReadOnlyError("the data directory cannot be written: check its owner, mode and mount")
-    return StorageFailedError(
-        f"the database reported an error ({name}); nothing was stored", metadata={"sqlite_error": name}
-    )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        outcome = "its file is damaged: restore a copy, or save what can be read by sqlite3's .recover"
+    else:
+        outcome = "try again" if reading else "nothing was stored"
+    return StorageFailedError(f"the database reported an error ({name}); {outcome}", metadata={"sqlite_error": name})
 
 
 def _file_error(error: OSError) -> MemxdError:

@@ -54,7 +54,7 @@ class ReaderPool:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                 deadline.check()
-            raise storage_error(error) from error
+            raise storage_error(error, reading=True) from error
         finally:
             connection.set_progress_handler(None, 0)
             if connection.in_transaction:

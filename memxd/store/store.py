@@ -21,6 +21,7 @@ from memxd.store.identity import database_id
 from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
+from memxd.store.soundness import check, damaged, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import CommitListener, CounterListener
 from memxd.store.writer import Writer
@@ -49,12 +50,13 @@ class Store:
     def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4) -> Store:
         """Open or make the database, migrate it if it is older (a copy is left beside), and start the writer.
 
-        Raises SchemaTooNewError, StorageReadOnlyError, StorageFullError, StorageFailedError.
+        Raises StartupError for a damaged database, SchemaTooNewError, StorageReadOnlyError, StorageFullError,
+        StorageFailedError.
         """
         context = Context(clock, ids, Counters())
         try:
             path = create_files(directory)
-            connection = connect(path, writer=True)
+            connection = _sound(path)
             try:
                 version = migrate(connection, path)
                 identity = database_id(connection)
@@ -152,3 +154,21 @@ class Store:
         """
         self._readers.close()
         self._writer.close()
+
+
+def _sound(path: Path) -> sqlite3.Connection:
+    """The writing connection to a database that was looked at. Raises StartupError, sqlite3.Error."""
+    try:
+        connection = connect(path, writer=True)
+        try:
+            problem = check(connection)
+            if problem:
+                raise damaged(path, problem)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(path, error) from error
+        raise
+    return connection

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memxd.errors import SchemaTooNewError, StorageFailedError, StorageReadOnlyError
+from memxd.errors import SchemaTooNewError, StartupError, StorageFailedError, StorageReadOnlyError
 from memxd.model import Filter, Scope, View
 from memxd.store import Store, connection, schema
 
@@ -114,7 +114,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(bench: Any, monkey
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memxd.db"
     path.write_bytes(b"not a database, but somebody's file" * 100)
-    with pytest.raises(StorageFailedError):
+    with pytest.raises(StartupError, match=r"memxd\.db is damaged .*left as it is: restore a copy"):
         Store.open(tmp_path, clock=lambda: 0, ids=str)
     assert path.read_bytes().startswith(b"not a database")
 
@@ -193,3 +193,18 @@ def test_a_database_keeps_its_id_until_it_is_given_another(bench: Any, new_bench
     second = bench.store.identity
     assert second != first
     assert bench.reopened().identity == second
+
+
+@pytest.mark.parametrize("page", [1, 2, 5, 12])
+def test_a_damaged_page_is_noticed_at_the_start(bench: Any, page: int) -> None:
+    for number in range(40):
+        bench.put(f"memory {number} " * 40)
+    bench.store.close()
+    path = bench.directory / "memxd.db"
+    whole = path.read_bytes()
+    offset = (page - 1) * 4096
+    path.write_bytes(whole[:offset] + b"\xa5" * 200 + whole[offset + 200 :])
+    with pytest.raises(StartupError, match="is damaged"):
+        bench.opened()
+    path.write_bytes(whole)
+    bench.opened()

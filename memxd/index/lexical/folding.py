@@ -2,7 +2,8 @@
 
 Owns the thread "memxd-lexical", its child and its pauses: after so many documents, after so many seconds, or when asked
 to flush. A child that fails or dies is started again, with growing pauses; meanwhile everything stays searchable in
-memory and ``message`` says what is wrong. Searches are never held up: they meet the result as a new snapshot.
+memory and ``message`` says what is wrong. Words of dead documents leave the files within minutes, and at a stop.
+Searches are never held up: they meet the result as a new snapshot.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
 _LONGEST_PAUSE = 15.0
 _GLANCE_SECONDS = 0.1
+#: Words of deleted or replaced texts stay on disk for so long, or for so many times what removing them takes ...
+_ERASE_SECONDS = 300.0
+_ERASE_SHARE = 20.0
+#: ... but not over a stop, unless more bytes than this had to be rewritten first.
+_ERASE_AT_STOP = 32 << 20
 
 
 class Folding:
@@ -44,6 +50,8 @@ class Folding:
         self._asked = False
         self._stopping = False
         self._since: float | None = None  # when the oldest change that is not durable came
+        self._dead_since: float | None = None  # when the oldest dead document of the files was seen
+        self._erase_took = 0.0
         self._failures = 0  # in a row
         self._failed_steps = 0  # ever
         self._not_before = 0.0
@@ -114,7 +122,18 @@ class Folding:
                     self._failed(error)
             with self._wake:
                 self._wake.notify_all()
+        self._erase_last()
         self._end_child()
+
+    def _erase_last(self) -> None:
+        """Leave no dead documents behind at a stop, when that is soon done."""
+        if self._failures == 0 and 0 < self._state.dead_bytes() <= _ERASE_AT_STOP:
+            with self._busy:
+                try:
+                    self._step()
+                    self._merge(erase=True)
+                except (ChildError, DamagedError, OSError) as error:
+                    self._failed(error)
 
     def _wait(self) -> bool:
         """Until there is work; False = stop."""
@@ -140,7 +159,14 @@ class Folding:
         if self._asked and changes > 0:
             return True
         old = self._since is not None and now - self._since >= self._seconds
-        return documents >= self._rows or (old and changes > 0)
+        return documents >= self._rows or (old and changes > 0) or self._erase_due(now)
+
+    def _erase_due(self, now: float) -> bool:
+        if not self._state.dead_bytes():
+            self._dead_since = None
+            return False
+        self._dead_since = self._dead_since or now
+        return now - self._dead_since >= max(_ERASE_SECONDS, _ERASE_SHARE * self._erase_took)
 
     def _pause(self, now: float) -> float:
         if now < self._not_before:
@@ -163,11 +189,16 @@ class Folding:
         with self._wake:
             self._wake.notify_all()
         if not self._stopping:
-            self._merge(self._child)
+            began = time.monotonic()
+            erase = self._erase_due(began)
+            self._merge(erase)
+            if erase:
+                self._dead_since, self._erase_took = None, time.monotonic() - began
 
-    def _merge(self, child: Child) -> None:
+    def _merge(self, erase: bool) -> None:
+        assert self._child is not None
         job = self._state.job(seal=False)
-        if not child.ask({"op": "merge", "deletes": job.deletes})["merged"]:
+        if not self._child.ask({"op": "merge", "deletes": job.deletes, "erase": erase})["merged"]:
             return
         committed = open_folder(self._folder, self._stamp, self._state.known())
         if committed is None:

@@ -60,6 +60,7 @@ class LexicalIndex:
         self._message = ""
         self._damage = ""
         self._closed = False
+        self._heard = 0  # the newest revision since the last rebuild began
         # What happened during a rebuild, to be told to the new index too. The lock makes "taken over and noted" one
         # step for the applier, so that an exchange never falls between the two.
         self._journal: list[Entry] | None = None
@@ -119,6 +120,7 @@ class LexicalIndex:
         else:
             entry = None
         with self._applying:
+            self._heard = max(self._heard, change.revision)
             if entry is None:
                 self._state.advance(change.revision)
             else:
@@ -227,7 +229,7 @@ class LexicalIndex:
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
         with self._applying:
-            self._journal = []
+            self._journal, self._heard = [], 0
         fresh = self._directory / "new"
         try:
             # Not the watermark so far: the old index may be of a future that the store does not have.
@@ -249,7 +251,7 @@ class LexicalIndex:
             fresh.replace(self._folder)
             sync(self._directory)
             with self._applying:
-                self._state.replace(committed, watermark, self._journal or ())
+                self._state.replace(committed, max(watermark, self._heard), self._journal or ())
                 self._journal = None
             self._message = self._damage = ""
             self._folding.renewed()

@@ -91,14 +91,17 @@ def _numbered(number: int, postings: Postings) -> Iterator[tuple[bytes, int, Int
         yield term, number, docs, tfs
 
 
-def to_merge(sizes: Sequence[tuple[int, int]]) -> list[int]:
-    """Which segments to merge into one, given (documents, dead) of each; empty = none.
+def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]:
+    """Which segments to merge into one, given (documents, dead) of each; empty = none. ``erase``: every one that holds
+    dead documents, few as they may be, so that their words leave the disk.
 
     Two levels: one large segment, and small ones that are merged together when there are many. So a search meets few
     segments, and a document is rewritten seldom: with the small ones now and then, with all when these weigh enough.
     """
     if not sizes:
         return []
+    if erase:
+        return [i for i, (_, dead) in enumerate(sizes) if dead]
     largest = max(range(len(sizes)), key=lambda i: sizes[i][0])
     total, dead = sum(size for size, _ in sizes), sum(dead for _, dead in sizes)
     others = [i for i in range(len(sizes)) if i != largest]

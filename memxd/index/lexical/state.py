@@ -221,7 +221,8 @@ class State:
     def replace(self, committed: Committed | None, watermark: int, entries: Sequence[Entry] = ()) -> None:
         """Start over from a folder (at open, and after a rebuild), and from the ``entries`` that are newer than it.
 
-        All at once: a search sees what was before, or all of this. Nobody applies meanwhile.
+        All at once: a search sees what was before, or all of this; ``watermark`` is what both reflect, and may be less
+        than before. Nobody applies meanwhile.
         """
         latest = {entry[0]: entry for entry in entries}
         with self.lock:
@@ -234,7 +235,7 @@ class State:
                     self._remove(rid)
                 else:
                     self._put(rid, counts, length)
-            self.watermark = max(self.watermark, watermark)
+            self.watermark = watermark
             self.committed = self.changes - len(entries)
 
     # -- status -----------------------------------------------------------------------------------------------------
@@ -247,6 +248,11 @@ class State:
             living = int((self._home != _NONE).sum())
             size = sum(segment.size_bytes for segment in self._loaded.values())
             return living, sum(map(len, tails)), dead + sum(tail.dead for tail in tails), size
+
+    def dead_bytes(self) -> int:
+        """Bytes of the committed segments that hold dead documents; 0 = there are none."""
+        with self.lock:
+            return sum(self._loaded[n].size_bytes for n, alive in self._alive.items() if not alive.all())
 
     def known(self) -> Sequence[str]:
         """Ids of the committed segments that are loaded."""

@@ -51,7 +51,7 @@ class Worker:
                 self._folder.fold(Tail.unpack(payload) if payload else None, deletes, request["watermark"])
                 return {}
             case "merge":
-                return {"merged": self._folder.merge(deletes)}
+                return {"merged": self._folder.merge(deletes, request["erase"])}
             case "texts":
                 self._gather(json.loads(payload))
                 return {}

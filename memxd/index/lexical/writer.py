@@ -84,14 +84,16 @@ class IndexFolder:
             if documents is not None:
                 commit.write(documents)
 
-    def merge(self, deletes: Mapping[str, Sequence[int]]) -> bool:
-        """Merge what the policy says, deletions applied; False when there was nothing to merge (deletions wait)."""
+    def merge(self, deletes: Mapping[str, Sequence[int]], erase: bool = False) -> bool:
+        """Merge what the policy says (``erase``: all that hold dead documents), deletions applied; False when there was
+        nothing to merge (deletions wait)."""
         segments = self._index._read_toc().segments
         chosen = to_merge(
             [
                 (segment.doc_count_all(), segment.deleted_count() + len(deletes.get(segment.segment_id(), ())))
                 for segment in segments
-            ]
+            ],
+            erase,
         )
         if not chosen:
             return False

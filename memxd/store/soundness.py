@@ -1,0 +1,51 @@
+"""Whether the database is sound, as far as a start may take the time to tell.
+
+Owns the look at start (SQLite's own check of structure, cut off after a moment: small databases are read whole, of
+large ones the schema and the beginning and end of each table at least) and the words for the operator. Mends nothing.
+Called by ``store.py``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from memxd.errors import StartupError
+
+_SECONDS = 0.5
+_STEPS = 10_000
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def check(connection: sqlite3.Connection) -> str:
+    """What is wrong with the database, "" for nothing. Raises sqlite3.Error where it cannot even be read."""
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        for order in ("ASC", "DESC"):
+            connection.execute(f'SELECT * FROM "{table}" ORDER BY 1 {order} LIMIT 1').fetchone()
+    until = time.monotonic() + _SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return ""  # a large one: what was seen of it is sound
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+    return "" if found == "ok" else str(found).replace("\n", " ")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite means a damaged file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def damaged(path: Path, what: object) -> StartupError:
+    """The refusal to start on a damaged database."""
+    return StartupError(
+        f"the database {path} is damaged ({what}) and is left as it is: restore a copy of it (stop the daemon, put "
+        f'memxd.db back, remove memxd.db-wal), or save what can be read by: sqlite3 "{path}" .recover | '
+        "sqlite3 recovered.db"
+    )
