@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import grpc
 
@@ -32,6 +33,8 @@ _SERVING = b"\x08\x01"
 _REFUSAL = "memxd: "
 #: A starting or stopping daemon still holds its socket: look again after this many seconds.
 _AGAIN_SECONDS = 0.2
+#: How long a process that holds the socket may say nothing, in seconds.
+_SILENT_SECONDS = 10.0
 
 
 def ensure_daemon(
@@ -48,7 +51,7 @@ def ensure_daemon(
     """
     environ = process_environ() if environ is None else environ
     path = client_socket(socket, environ)
-    if is_serving(path):
+    if _serves(path):
         return path
     config = Config.load({"socket": path}, environ, config_file)
     _make_folder(path.parent)
@@ -61,7 +64,7 @@ def ensure_daemon(
             f"another process has been starting the daemon for {timeout:g} s; see {log_file(config.data_dir)}"
         ) from error
     with lock:
-        while not is_serving(path):  # whoever held the lock before us may have started it
+        while not _serves(path):  # whoever held the lock before us may have started it
             _start_and_wait(config, config_file, environ, end)
     return path
 
@@ -76,16 +79,35 @@ def is_serving(path: str | os.PathLike[str], timeout: float = 2.0) -> bool:
 
     ``timeout`` in seconds for connecting and asking together.
     """
+    return _ask(path, timeout) == _SERVING
+
+
+def _serves(path: Path) -> bool:
+    """As ``is_serving``. Raises DaemonUnreachableError when whoever holds the socket says nothing at all for long: one
+    that starts or stops does answer, and a new daemon could not take its place."""
+    end = time.monotonic() + _SILENT_SECONDS
+    while (answer := _ask(path)) is None:
+        if time.monotonic() >= end:
+            raise DaemonUnreachableError(
+                f"a process holds {path} and has not answered for {_SILENT_SECONDS:g} s, so it is suspended, hangs or "
+                "the machine is very busy; end it or let it go on, then try again",
+                metadata={"socket": str(path)},
+            )
+    return answer == _SERVING
+
+
+def _ask(path: str | os.PathLike[str], timeout: float = 2.0) -> bytes | None:
+    """What health says; empty = nobody is there, None = somebody is, and does not answer in time."""
     if not os.path.exists(path):
-        return False
+        return b""
     options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0)]
     with grpc.insecure_channel(target(path), options=options) as channel:
         check = channel.unary_unary(_METHOD, request_serializer=bytes, response_deserializer=bytes)
         try:
             answer: bytes = check(b"", timeout=timeout)
-        except grpc.RpcError:
-            return False  # refused, unreachable or too slow: all mean that nobody serves
-    return answer == _SERVING
+        except grpc.RpcError as error:
+            return None if cast(grpc.Call, error).code() is grpc.StatusCode.DEADLINE_EXCEEDED else b""
+    return answer
 
 
 def log_file(data_dir: Path) -> Path:
@@ -126,7 +148,7 @@ def _start_and_wait(
     told = log.stat().st_size if log.exists() else 0
     pid = _spawn(config, config_file, environ)
     pause = 0.01
-    while not is_serving(config.socket):
+    while not _serves(config.socket):
         ended, status = os.waitpid(pid, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status) if ended else 0
         if ended and code != AlreadyRunningError.exit_code:

@@ -81,11 +81,19 @@ class Config:
     )
     max_streams: int = _setting(
         16,
-        "StoreMany and Rebuild streams at once; more are refused with OVERLOADED.",
+        "StoreMany streams at once; more are refused with OVERLOADED.",
         "int",
         unit="streams",
         low=1,
         high=256,
+    )
+    stream_idle_seconds: float = _setting(
+        300.0,
+        "How long a StoreMany stream may bring no item before it ends with STREAM_IDLE.",
+        "float",
+        unit="seconds",
+        low=1,
+        high=86_400,
     )
     drain_seconds: float = _setting(
         10.0, "How long a stopping daemon lets running calls finish.", "float", unit="seconds", low=0, high=3_600

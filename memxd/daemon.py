@@ -5,7 +5,7 @@ starting and draining; no rule of any layer. ``memxd serve`` calls ``run``.
 
 Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, embedder, engine, SERVING. On
 SIGTERM or SIGINT: NOT_SERVING, new calls refused, running ones finish (``drain_seconds``, a second signal hurries),
-indexes flushed, everything closed, exit 0.
+indexes flushed, everything closed, exit 0. A stop that hangs for longer than all of that may take is ended by an alarm.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ log = logging.getLogger("memxd.daemon")
 
 #: Seconds for cancelled calls to notice, before the engine closes under them.
 _CANCEL_SECONDS = 5.0
+#: Seconds for closing the engine, many times what it takes; the store is safe at every moment, a hung stop is not.
+_CLOSE_SECONDS = 45.0
 #: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
 _SWITCH_SECONDS = 1e-4
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
@@ -60,7 +62,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         with ExitStack() as stack:
-            signals = stack.enter_context(Signals())
+            signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
             _serve(config, environ, stack, signals)
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
@@ -79,7 +81,12 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
     stack.enter_context(_claim_data(config.data_dir))
-    gate = Gate(workers=config.workers, max_pending=config.max_pending, max_streams=config.max_streams)
+    gate = Gate(
+        workers=config.workers,
+        max_pending=config.max_pending,
+        max_streams=config.max_streams,
+        stream_idle=config.stream_idle_seconds,
+    )
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
     server.start(claim)

@@ -187,6 +187,12 @@ class ShuttingDownError(MemxdError):
     retryable = True
 
 
+class StreamIdleError(MemxdError):
+    """No item came on the stream for so long that its place is given to others. Everything that came was answered."""
+
+    reason = "STREAM_IDLE"
+
+
 class DeadlineExceededError(MemxdError):
     """The caller's deadline passed before the work was done."""
 

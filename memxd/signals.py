@@ -1,12 +1,14 @@
 """The signals a daemon lives by, turned into something a main loop can wait for.
 
 Owns the handlers while the context is open: SIGTERM and SIGINT ask to stop, a second one to hurry, a third kills (the
-default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only writes a byte to a pipe and
-counts, because it may interrupt code that holds any lock. Called by ``daemon.py`` on the main thread.
+default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only writes a byte to a pipe,
+counts and sets the last alarm, because it may interrupt code that holds any lock. Called by ``daemon.py`` on the main
+thread.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -20,9 +22,14 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 class Signals:
-    """A context manager: inside it, ``wait`` returns when somebody asks to stop."""
+    """A context manager: inside it, ``wait`` returns when somebody asks to stop.
 
-    def __init__(self) -> None:
+    ``limit``: seconds from then until the process is ended whatever holds it up, with every thread's stack on standard
+    error (exit code 1). None = never. The alarm outlives the context: threads are joined after it, too.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self._limit = limit
         self._asked = 0
         self._read, self._write = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
         os.set_blocking(self._write, False)
@@ -58,6 +65,8 @@ class Signals:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if number in _STOPPING:
             self._asked += 1
+            if self._asked == 1 and self._limit is not None:
+                faulthandler.dump_traceback_later(self._limit, exit=True)
             if self._asked > 1:
                 for each in _STOPPING:
                     signal.signal(each, signal.SIG_DFL)

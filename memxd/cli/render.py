@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-# C0 but tab and line feed, DEL, C1, line and paragraph separators, and what reorders text in disguise.
-_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 but tab and line feed, DEL, C1, line and paragraph separators, what reorders text in disguise (marks, overrides,
+# isolates), what is there and cannot be seen (tag characters, annotations, joiners of nothing), half characters.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    r"\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _SPACES = re.compile(r"\s+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGES = ((365 * 86400, "y"), (30 * 86400, "mo"), (7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "min"))
@@ -28,12 +32,25 @@ _AGES = ((365 * 86400, "y"), (30 * 86400, "mo"), (7 * 86400, "w"), (86400, "d"),
 
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def harmless(text: str) -> str:
     """Text without characters that a terminal would act upon; they show as ``\\x1b`` and the like."""
     return _UNSAFE.sub(_escape, text)
+
+
+def harmless_json(text: str) -> str:
+    """JSON that means the same, without those characters: they can only stand within strings, as JSON's own escapes."""
+    return _UNSAFE.sub(_json_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -113,9 +130,11 @@ class Output:
         return self._console
 
     def json(self, value: Any, *, one_line: bool = False) -> None:
+        """A JSON document: non-ASCII as it is when piped, harmless on a terminal."""
         from memxd.cli.plain import dumps
 
-        self._write(dumps(value, one_line=one_line) + "\n")
+        text = dumps(value, one_line=one_line)
+        self._write((harmless_json(text) if sys.stdout.isatty() else text) + "\n")
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line of our own words and stored text; made harmless, coloured on a terminal only."""

@@ -12,8 +12,8 @@ import threading
 
 from memxd.engine.embedding import embed_contents
 from memxd.engine.vectors import Vectors
-from memxd.errors import EmbedderUnavailableError, MemxdError
-from memxd.model import NO_DEADLINE, Change, RowFeatures
+from memxd.errors import CancelledError, EmbedderUnavailableError, MemxdError
+from memxd.model import Change, Deadline, RowFeatures
 from memxd.store import Row, Store
 from memxd.text import content_hash
 
@@ -92,6 +92,8 @@ class Backfill:
                 return
             try:
                 self._drain()
+            except CancelledError:
+                return  # what is pending stays so in the store
             except EmbedderUnavailableError as error:
                 log.debug("vectors still pending: %s", error.message)
                 self._again_later()
@@ -105,6 +107,7 @@ class Backfill:
 
     def _drain(self) -> None:
         after = done = 0
+        until_stop = Deadline(is_cancelled=lambda: self._stop)
         while not self._stop and (rows := self._pending(after, BATCH)):
             after = rows[-1].rid
             for row in rows:
@@ -112,7 +115,7 @@ class Backfill:
                     return
                 if row.rid not in self._waiting:
                     continue  # erased, completed or made private since the batch was read
-                chunks = embed_contents(self._vectors.embedder, [row.memory.content], NO_DEADLINE)[0]
+                chunks = embed_contents(self._vectors.embedder, [row.memory.content], until_stop)[0]
                 hashed = content_hash(row.memory.content)
                 self._store.write(
                     lambda txn, rid=row.rid, made=chunks, seen=hashed: txn.set_vectors(  # type: ignore[misc]

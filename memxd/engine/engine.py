@@ -201,12 +201,12 @@ class Engine:
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> int:
         """Write counters and indexes out; returns the revision every index file then reflects."""
-        self._store.flush_counters()
+        self._store.flush_counters(deadline)
         return self._indexes.flush(deadline)
 
-    def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
+    def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
         """Build one index (None: every one) anew from the store while searches go on."""
-        return self._indexes.rebuild(kind)
+        return self._indexes.rebuild(kind, deadline)
 
     def close(self) -> None:
         """Finish what was begun, make everything durable, join every thread. Twice is fine."""

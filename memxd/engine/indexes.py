@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
-from memxd.errors import MemxdError
+from memxd.errors import CancelledError, MemxdError
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
@@ -163,22 +163,25 @@ class Indexes:
         log.info("replayed %d changes into the %s index", missed, kind.name.lower())
         return True
 
-    def rebuild(self, kind: IndexKind | None) -> Iterator[Progress]:
+    def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
         """Build one index (None: every one) anew while searches go on; yields progress."""
         for each in [kind] if kind is not None else list(self._by_kind):
-            yield from self._rebuilding.stream(each)
+            yield from self._rebuilding.stream(each, deadline)
 
     # -- durability ----------------------------------------------------------------------------------------------------
 
     def _flush_loop(self) -> None:
         rounds = 0
+        until_stop = Deadline(is_cancelled=self._stop.is_set)
         while not self._stop.wait(FLUSH_SECONDS):
             try:
                 self._mend()
-                durable = self.flush()
+                durable = self.flush(until_stop)
                 if rounds % PRUNE_EVERY == 0:
                     self._prune(durable)
                 rounds += 1
+            except CancelledError:
+                return  # the last flush is ``close``'s
             except MemxdError as error:
                 log.error("flushing the indexes failed, will try again: %s", error.message)
 
@@ -198,9 +201,8 @@ class Indexes:
         for index in self._by_kind.values():
             if index.durable_watermark == index.watermark:
                 continue
-            deadline.check()
             try:
-                index.flush()
+                index.flush(deadline)
             except MemxdError as error:
                 problem = problem or error
         if problem is not None:
@@ -227,9 +229,16 @@ class Indexes:
             thread.join()
 
     def close(self) -> None:
-        """Flush and close every index. Call ``stop`` and close the store's writer first."""
-        for index in self._by_kind.values():
-            index.close()
+        """Flush and close every index. Call ``stop`` and close the store's writer first.
+
+        What cannot be written is logged and made up for at the next start: the store has everything.
+        """
+        for kind, index in self._by_kind.items():
+            try:
+                index.close()
+            except (MemxdError, OSError) as error:
+                text = error.message if isinstance(error, MemxdError) else error.strerror
+                log.warning("the %s index was not written, the next start makes up for it: %s", kind.name.lower(), text)
 
 
 def _clear_way(folder: Path) -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Protocol
 
 from memxd.engine.content import public_text
 from memxd.errors import IndexUnavailableError, MemxdError, ShuttingDownError
-from memxd.model import Change, IndexKind, IndexState, IndexStatus, Progress
+from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, Progress
 from memxd.store import Store
 
 log = logging.getLogger(__name__)
+
+#: How often a waiting rebuild looks whether it is still wanted.
+_GLANCE_SECONDS = 0.1
 
 
 class Index(Protocol):
@@ -36,8 +40,9 @@ class Index(Protocol):
         progress: Callable[[int, int], None] | None = None,
         *,
         revision: int = 0,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None: ...
-    def flush(self) -> None: ...
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> None: ...
     def status(self) -> IndexStatus: ...
     def close(self) -> None: ...
 
@@ -107,17 +112,19 @@ class Rebuilding:
         except Exception:  # a fault of ours must not end the thread that would try again
             log.exception("rebuilding the %s index failed", kind.name.lower())
 
-    def run(self, kind: IndexKind, progress: Callable[[int, int], None]) -> None:
+    def run(self, kind: IndexKind, progress: Callable[[int, int], None], deadline: Deadline = NO_DEADLINE) -> None:
         """Rebuild one index; ``progress(done, total)``. Raises what kept it from becoming whole."""
-        with self._running[kind]:
+        deadline = self._or_stopping(deadline)
+        with self._alone(kind, deadline):
             with self._store.read() as read:
                 total, revision = read.totals().memories, read.revision()
             self._deaf.discard(kind)  # it notes what commits from here on, and the snapshot begins later
             try:
-                self._by_kind[kind].rebuild(self._rows(), total, progress, revision=revision)
+                self._by_kind[kind].rebuild(self._rows(), total, progress, revision=revision, deadline=deadline)
             except BaseException:
                 if kind in self._failed or kind in self._unready:
                     self.mark_failed(kind)
+                self._check_stopping()
                 raise
             self._failed.discard(kind)
             self._unready.discard(kind)
@@ -126,18 +133,37 @@ class Rebuilding:
         """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
         with self._store.read() as read:
             for change in read.all_rows():
-                if self._stopping.is_set():  # an early end would look like a complete rebuild
-                    raise ShuttingDownError("the daemon is stopping; the rebuild begins again at the next start")
+                self._check_stopping()  # an early end would look like a complete rebuild
                 yield public(change)
 
-    def stream(self, kind: IndexKind) -> Iterator[Progress]:
-        """Rebuild one index and make it durable; yields progress, the last one ``finished``."""
+    def _check_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise ShuttingDownError("the daemon is stopping; the rebuild begins again at the next start")
+
+    def _or_stopping(self, deadline: Deadline) -> Deadline:
+        """The same deadline, over as well when the daemon stops."""
+        return replace(deadline, is_cancelled=lambda: self._stopping.is_set() or deadline.is_cancelled())
+
+    @contextmanager
+    def _alone(self, kind: IndexKind, deadline: Deadline) -> Iterator[None]:
+        """One rebuild of a kind at a time. Raises what ``deadline.check`` raises."""
+        while not self._running[kind].acquire(timeout=_GLANCE_SECONDS):
+            self._check_stopping()
+            deadline.check()
+        try:
+            yield
+        finally:
+            self._running[kind].release()
+
+    def stream(self, kind: IndexKind, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
+        """Rebuild one index and make it durable; yields progress, the last one ``finished``. A caller that goes away
+        takes the rebuild along: the old index stays."""
         events: SimpleQueue[Progress | BaseException | None] = SimpleQueue()
 
         def work() -> None:
             try:
-                self.run(kind, lambda done, total: events.put(Progress(kind, done, total)))
-                self._by_kind[kind].flush()
+                self.run(kind, lambda done, total: events.put(Progress(kind, done, total)), deadline)
+                self._by_kind[kind].flush(self._or_stopping(deadline))
                 events.put(None)
             except BaseException as error:  # handed over to the caller below, whatever it is
                 events.put(error)

@@ -31,6 +31,10 @@ class Deadline:
         """Seconds left, never negative; None = no deadline."""
         return None if self.at is None else max(0.0, self.at - self.monotonic())
 
+    def passed(self) -> bool:
+        """Whether there is no use in going on; ``check`` says why."""
+        return self.is_cancelled() or (self.at is not None and self.monotonic() >= self.at)
+
     def check(self) -> None:
         """Raise DeadlineExceededError or CancelledError when there is no use in going on."""
         if self.is_cancelled():

@@ -42,7 +42,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     def Rebuild(self, request: pb.RebuildRequest, context: grpc.ServicerContext) -> Iterator[pb.RebuildResponse]:
         """An index anew, telling how far it is."""
         kind = values.enum_or_none(IndexKind, request.kind, "kind")
-        for progress in self._gate.engine.rebuild(kind):
+        for progress in self._gate.engine.rebuild(kind, deadline_of(context)):
             self._gate.check_draining()
             response = pb.RebuildResponse()
             admin.fill_progress(response, progress)

@@ -85,9 +85,13 @@ class Gate:
     #: How long a refused caller should wait before it tries again, in milliseconds.
     RETRY_AFTER_MS = 100
 
-    def __init__(self, *, workers: int, max_pending: int, max_streams: int) -> None:
+    def __init__(self, *, workers: int, max_pending: int, max_streams: int, stream_idle: float = 300.0) -> None:
+        #: How long a stream may bring nothing, in seconds.
+        self.stream_idle = stream_idle
         self.calls = Pool(workers, max_pending, "memxd-call")
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
+        #: Flush and Rebuild, which may take long: they wait for each other, never in the way of anything else.
+        self.upkeep = Pool(4, 16, "memxd-upkeep")
         #: Health checks and refusals: never behind anything else.
         self.swift = Pool(2, 1_024, "memxd-swift")
         #: Health watchers hold a thread each, for as long as they watch; threads are made when needed.
@@ -142,11 +146,12 @@ class Gate:
     def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
         """Wait until no call runs; False when time is over or ``hurry`` says so."""
         end = time.monotonic() + seconds
-        return all(pool.wait_idle(max(0.0, end - time.monotonic()), hurry) for pool in (self.calls, self.streams))
+        pools = (self.calls, self.streams, self.upkeep)
+        return all(pool.wait_idle(max(0.0, end - time.monotonic()), hurry) for pool in pools)
 
     def close(self) -> None:
         """Join the threads of every pool. What still waits in them is dropped."""
-        for pool in (self.calls, self.streams, self.reflection, self.watches, self.swift):
+        for pool in (self.calls, self.streams, self.upkeep, self.reflection, self.watches, self.swift):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _retry(self) -> dict[str, str]:

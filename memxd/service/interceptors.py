@@ -29,6 +29,8 @@ log = logging.getLogger("memxd.rpc")
 
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
+#: Calls that may wait for disks and child processes.
+_UPKEEP = frozenset({"Flush", "Rebuild"})
 #: Calls longer than this are logged at info even when they succeed.
 _SLOW_SECONDS = 1.0
 #: Refusals that say nothing about the daemon; a careless client must not fill the log with them.
@@ -82,14 +84,20 @@ class GateInterceptor(grpc.ServerInterceptor):
         method = handler_call_details.method
         if not method.startswith(_OURS):
             return self._guest(handler, method)
-        pool = self._gate.streams if handler.request_streaming or handler.response_streaming else self._gate.calls
         name = method.rpartition("/")[2]
+        pool = self._pool(handler, name)
         try:
             self._gate.check(pool)
         except MemxdError as error:
             self._note_refusal(name, error)
             return self._refusal(error)
         return _wrapped(handler, name, pool)
+
+    def _pool(self, handler: grpc.RpcMethodHandler[Any, Any], name: str) -> Pool:
+        """Whose threads carry the call."""
+        if name in _UPKEEP:
+            return self._gate.upkeep
+        return self._gate.streams if handler.request_streaming or handler.response_streaming else self._gate.calls
 
     def _note_refusal(self, name: str, error: MemxdError) -> None:
         """At most one warning a second, however many calls are refused. Only the polling thread comes here."""

@@ -42,6 +42,7 @@ CODES: Mapping[type[MemxdError], grpc.StatusCode] = {
     errors.IndexUnavailableError: grpc.StatusCode.UNAVAILABLE,
     errors.NotReadyError: grpc.StatusCode.UNAVAILABLE,
     errors.ShuttingDownError: grpc.StatusCode.UNAVAILABLE,
+    errors.StreamIdleError: grpc.StatusCode.ABORTED,
     errors.DaemonUnreachableError: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.CancelledError: grpc.StatusCode.CANCELLED,

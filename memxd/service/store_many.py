@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 
 import grpc
 
-from memxd.errors import CancelledError, MemxdError
+from memxd.errors import CancelledError, MemxdError, StreamIdleError
 from memxd.model import Deadline, NewMemory, Scope, StoreAnswer
 from memxd.service.convert import memory, values
 from memxd.service.gate import Gate
@@ -51,18 +52,24 @@ class _Reader:
         self._thread.start()
 
     def items(self, gate: Gate) -> Iterator[Item]:
-        """Each item for the engine, or its refusal. Raises ShuttingDownError, CancelledError."""
+        """Each item for the engine, or its refusal. Raises ShuttingDownError, CancelledError, StreamIdleError."""
+        since = time.monotonic()
         while not self._closed.is_set():
             gate.check_draining()
             try:
                 arrived = self._arrived.get(timeout=_LOOK)
             except queue.Empty:
+                if time.monotonic() - since >= gate.stream_idle:
+                    raise StreamIdleError(
+                        f"no item came for {gate.stream_idle:g} s; everything that came was answered, open a new stream"
+                    ) from None
                 continue
             if isinstance(arrived, _End):
                 if arrived.error is not None:
                     raise arrived.error
                 return
             yield _item(arrived)
+            since = time.monotonic()
 
     def close(self) -> None:
         """Let the thread end although nobody takes its items any more."""

@@ -138,9 +138,9 @@ class Store:
         """Count hits returned by a search."""
         self._context.counters.count_retrievals(rids, self._context.clock())
 
-    def flush_counters(self) -> None:
+    def flush_counters(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Write the counts to the database now; returns when they are durable and the listener was told."""
-        self._writer.flush_counters()
+        self._writer.flush_counters(deadline)
 
     def sizes(self) -> tuple[int, int]:
         """Bytes of the database file and of its write-ahead log."""

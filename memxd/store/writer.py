@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from memxd.errors import MemxdError
-from memxd.model import NO_DEADLINE, Deadline
+from memxd.model import Deadline
 from memxd.store.base import Context
 from memxd.store.connection import BUSY_MILLISECONDS, storage_error
 from memxd.store.jobs import Inbox, Job
@@ -82,9 +82,9 @@ class Writer:
                 job.future.cancel()
             raise
 
-    def flush_counters(self) -> None:
+    def flush_counters(self, deadline: Deadline) -> None:
         """Write pending counts; returns when they are durable and told."""
-        self.submit(self._flush, NO_DEADLINE)
+        self.submit(self._flush, deadline)
 
     def close(self) -> None:
         """Refuse new work, finish what is queued, flush counters, close the connection, join. Twice is fine."""

@@ -114,6 +114,14 @@ def test_alpha_without_its_profile_is_told_in_flags(found: Any, memx: Callable[.
     assert not found.requests("Search")
 
 
+def test_json_on_a_terminal_is_harmless_and_the_same_document(found: Any, memx: Any, memx_tty: Any) -> None:
+    shown = memx_tty("search", "coffee", "--json").out
+    piped = memx("search", "coffee", "--json").out
+    assert "\u202e" not in shown
+    assert "\u202e" in piped
+    assert json.loads(shown) == json.loads(piped)
+
+
 def test_stored_escape_sequences_and_markup_do_nothing_on_a_terminal(found: Any, memx_tty: Callable[..., Any]) -> None:
     for words in (["search", "coffee"], ["search", "coffee", "--explain"]):
         done = memx_tty(*words, width=200)

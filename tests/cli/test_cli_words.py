@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from memxd.cli import render, values
 from memxd.cli.models import write_choice
 from memxd.errors import ConfigError
 
+#: Separators, marks, overrides, isolates, invisible operators, tag characters.
+UNSEEN = (0x2028, 0x202E, 0x2066, 0x200E, 0x200F, 0x061C, 0x200B, 0x2064, 0xFEFF, 0xE0041)
 NOW = datetime(2026, 6, 15, 12, 0, tzinfo=UTC)
 
 
@@ -49,11 +52,19 @@ def test_metadata_values_read_as_json_or_stay_text() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("code", [0x00, 0x07, 0x08, 0x0D, 0x1B, 0x7F, 0x9B, 0x2028, 0x202E, 0x2066])
+@pytest.mark.parametrize("code", [0x00, 0x07, 0x08, 0x0D, 0x1B, 0x7F, 0x9B, *UNSEEN])
 def test_what_a_terminal_would_act_upon_becomes_visible(code: int) -> None:
     shown = render.harmless(f"a{chr(code)}b")
     assert chr(code) not in shown
     assert f"{code:02x}" in shown
+
+
+@pytest.mark.parametrize("code", [0x7F, 0x9B, *UNSEEN])
+def test_json_for_a_terminal_says_the_same_without_them(code: int) -> None:
+    document = json.dumps({"text": f"a{chr(code)}b"}, ensure_ascii=False)
+    shown = render.harmless_json(document)
+    assert chr(code) not in shown
+    assert json.loads(shown) == json.loads(document)
 
 
 def test_ordinary_text_is_left_alone() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memxd import model
@@ -34,6 +34,7 @@ def refused(call: Any, *arguments: Any) -> InvalidArgumentError:
     return caught.value
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine generates slowly
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), JSON, max_size=5))
 def test_metadata_comes_back_equal(value: dict[str, Any]) -> None:
     sent = values.json_object("metadata", value)

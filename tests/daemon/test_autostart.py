@@ -119,3 +119,13 @@ def test_a_large_log_is_put_aside(path: Path, hashing: dict[str, str], tmp_path:
     ensure_daemon(path, environ=hashing)
     assert log.stat().st_size < LOG_BYTES
     assert (log.parent / "memxd.log.1").stat().st_size == LOG_BYTES + 1
+
+
+def test_a_suspended_daemon_is_told_of_soon(daemon: Any, environ: dict[str, str]) -> None:
+    daemon.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(DaemonUnreachableError, match="has not answered"):
+        ensure_daemon(daemon.socket, environ=environ)
+    assert time.monotonic() - began < 20
+    daemon.signal(signal.SIGCONT)
+    assert ensure_daemon(daemon.socket, environ=environ) == daemon.socket

@@ -71,6 +71,27 @@ def test_an_open_stream_does_not_delay_the_stop(daemon: Any) -> None:
     go_on.set()
 
 
+def test_an_idle_stream_gives_its_place_to_others(start_daemon: Any) -> None:
+    daemon = start_daemon("--max-streams", "1", "--stream-idle-seconds", "1.5")
+    go_on = threading.Event()
+
+    def items() -> Any:
+        for number in range(3):
+            yield pb.StoreManyRequest(memory=pb.NewMemory(content=f"item {number}"))
+            time.sleep(0.7)  # slow is not idle
+        go_on.wait(30)
+
+    answers = daemon.memory.StoreMany(items(), timeout=30)
+    assert [next(answers).WhichOneof("result") for _ in range(3)] == ["stored"] * 3
+    with pytest.raises(grpc.RpcError) as caught:
+        next(answers)
+    assert caught.value.code() is grpc.StatusCode.ABORTED
+    assert "no item came" in caught.value.details()
+    other = daemon.memory.StoreMany(iter([pb.StoreManyRequest(memory=pb.NewMemory(content="another"))]), timeout=10)
+    assert len(list(other)) == 1
+    go_on.set()
+
+
 def test_a_second_daemon_on_the_same_socket_names_the_first(daemon: Any, start_daemon: Any, tmp_path: Path) -> None:
     second = start_daemon(data_dir=tmp_path / "other", wait=False)
     assert second.wait() == 75

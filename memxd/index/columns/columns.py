@@ -23,7 +23,7 @@ from memxd.index.columns.tags import TagSets
 from memxd.index.columns.visible import by_filter, by_moment, is_default_moment
 from memxd.index.durable import storage_error
 from memxd.index.selection import Selection
-from memxd.model import Change, Filter, IndexKind, IndexState, IndexStatus, RowFeatures, View
+from memxd.model import NO_DEADLINE, Change, Deadline, Filter, IndexKind, IndexState, IndexStatus, RowFeatures, View
 
 __all__ = ["Columns"]
 
@@ -173,9 +173,10 @@ class Columns:
 
         return Selection(by_filter(arrays, rids, view.filter, passing), arrays.capacity)
 
-    def flush(self) -> None:
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Write the snapshot; ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
-        StorageFullError, StorageReadOnlyError or StorageFailedError."""
+        StorageFullError, StorageReadOnlyError or StorageFailedError. ``deadline`` counts before it begins."""
+        deadline.check()
         with self._flushing:
             with self._lock:
                 if not self._dirty:
@@ -185,6 +186,7 @@ class Columns:
                 copy = ColumnArrays(**{name: getattr(arrays, name).copy() for name in NAMES})
                 tags = self._table.tags.pack()
             try:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
                 write_snapshot(self._path, copy, tags, watermark, self._database_id)
             except OSError as error:
                 self._dirty = True
@@ -198,12 +200,14 @@ class Columns:
         progress: Callable[[int, int], None] | None = None,
         *,
         revision: int = 0,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
         """Fill anew from the store's rows beside the present ones, then swap and flush.
 
         ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
         what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
-        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises as ``flush``.
+        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises as ``flush``,
+        and once ``deadline`` has passed DeadlineExceededError or CancelledError.
         """
         with self._rebuilding:
             with self._lock:
@@ -213,6 +217,7 @@ class Columns:
             done = 0
             try:
                 for done, change in enumerate(changes, 1):
+                    deadline.check()
                     self._put(fresh, change)
                     revision = max(revision, change.revision)
                     if progress is not None and done % 1000 == 0:

@@ -27,6 +27,7 @@ from memxd.model import Deadline
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
 _LONGEST_PAUSE = 15.0
+_GLANCE_SECONDS = 0.1
 #: Words of deleted or replaced texts stay on disk for so long, or for so many times what removing them takes ...
 _ERASE_SECONDS = 300.0
 _ERASE_SHARE = 20.0
@@ -67,7 +68,8 @@ class Folding:
                 self._wake.notify_all()
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails."""
+        """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails,
+        DeadlineExceededError, CancelledError."""
         target = self._state.changes
         with self._wake:
             failed = self._failed_steps
@@ -80,11 +82,15 @@ class Folding:
                 self._wake.wait(min(0.5, deadline.remaining() or 0.5))
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """The folder to oneself: no child, no step."""
-        with self._busy:
+    def paused(self, deadline: Deadline) -> Iterator[None]:
+        """The folder to oneself: no child, no step. Raises DeadlineExceededError, CancelledError."""
+        while not self._busy.acquire(timeout=_GLANCE_SECONDS):
+            deadline.check()
+        try:
             self._end_child()
             yield
+        finally:
+            self._busy.release()
 
     def renewed(self) -> None:
         """Told in a pause: other files lie in the folder, what was wrong with the former ones is over."""
@@ -99,10 +105,11 @@ class Folding:
             self._stopping = True
             self._wake.notify_all()
         self._thread.join(patience)
-        child = self._child
-        if self._thread.is_alive() and child is not None:
-            child.kill()
-        self._thread.join()
+        while self._thread.is_alive():
+            child = self._child
+            if child is not None:
+                child.kill()
+            self._thread.join(_GLANCE_SECONDS)
 
     # -- the thread -------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ __all__ = ["LexicalIndex"]
 _log = logging.getLogger(__name__)
 _FORMAT = 1
 _CLOSE_SECONDS = 10.0
+#: What is left for a child that has used up those.
+_LAST_SECONDS = 1.0
 _ORPHAN_SECONDS = 2.0
 
 
@@ -214,13 +216,15 @@ class LexicalIndex:
         progress: Callable[[int, int], None] | None = None,
         *,
         revision: int = 0,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
         """Build the index anew from all rows, beside, and swap; the old one answers until then.
 
         ``changes``: one Change with text for each row, read from a snapshot of the store that begins after this call
         does (a generator that opens it at its first step is right); ``apply`` may go on meanwhile. ``progress(done,
         total)`` is called as it goes. ``revision``: the rows are at least this new, whatever they say themselves.
-        Raises IndexUnavailableError or a storage error when it cannot be written; the old one stays then.
+        Raises IndexUnavailableError or a storage error when it cannot be written, DeadlineExceededError and
+        CancelledError; the old one stays then.
         """
         if self._closed:
             raise IndexUnavailableError("the keyword index is closed")
@@ -229,19 +233,21 @@ class LexicalIndex:
         fresh = self._directory / "new"
         try:
             # Not the watermark so far: the old index may be of a future that the store does not have.
-            watermark = build(fresh, self._stamp, changes, revision, total, progress)
-            self._exchange(fresh, watermark)
+            watermark = build(fresh, self._stamp, changes, revision, total, progress, deadline.passed)
+            self._exchange(fresh, watermark, deadline)
         except (ChildError, DamagedError, OSError) as error:
+            deadline.check()
             raise refusal(error) from error
         finally:
             self._journal = None
 
-    def _exchange(self, fresh: Path, watermark: int) -> None:
+    def _exchange(self, fresh: Path, watermark: int, deadline: Deadline) -> None:
         old = self._directory / "old"
-        with self._folding.paused():
+        with self._folding.paused(deadline):
             committed = open_folder(fresh, self._stamp)
             shutil.rmtree(old, ignore_errors=True)
-            self._folder.replace(old)
+            if self._folder.exists():  # somebody may have removed it
+                self._folder.replace(old)
             fresh.replace(self._folder)
             sync(self._directory)
             with self._applying:
@@ -277,9 +283,11 @@ class LexicalIndex:
         child process. Twice is fine."""
         if self._closed:
             return
+        patience = _CLOSE_SECONDS
         try:
             self._folding.flush(Deadline(Deadline().monotonic() + _CLOSE_SECONDS))
         except MemxdError as error:
             _log.warning("the keyword index closes with an unwritten tail: %s", error)
+            patience = _LAST_SECONDS
         self._closed = True
-        self._folding.stop(_CLOSE_SECONDS)
+        self._folding.stop(patience)

@@ -24,9 +24,10 @@ def build(
     watermark: int,
     total: int,
     progress: Callable[[int, int], None] | None,
+    ended: Callable[[], bool],
 ) -> int:
     """Write all rows into ``folder`` (made anew) as one segment; the revision it then reflects: ``watermark`` or the
-    newest of the changes. Raises ChildError, OSError."""
+    newest of the changes. Given up when ``ended`` says True. Raises ChildError, OSError."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     child = Child(folder, stamp)
@@ -41,12 +42,12 @@ def build(
                 size += len(change.text)
             done += 1
             if len(rows) >= _ROWS or size >= _CHARACTERS:
-                child.ask({"op": "texts"}, [json.dumps(rows).encode()])
+                child.ask({"op": "texts"}, [json.dumps(rows).encode()], ended)
                 rows, size = [], 0
                 if progress is not None:
                     progress(done, total)
-        child.ask({"op": "texts"}, [json.dumps(rows).encode()])
-        child.ask({"op": "finish", "watermark": watermark})
+        child.ask({"op": "texts"}, [json.dumps(rows).encode()], ended)
+        child.ask({"op": "finish", "watermark": watermark}, ended=ended)
     finally:
         child.close()
     if progress is not None:

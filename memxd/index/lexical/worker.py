@@ -4,8 +4,8 @@ Owns the folder while it lives (one lock, held to the end) and does what its par
 at a time: fold a batch, merge, gather and analyse texts for a rebuild. Started by ``child``; never outlives it:
 the end of the pipe, the parent's death and SIGKILL by the kernel each end it. Standard error goes to the parent's.
 
-A request is ``HEADER`` (two sizes), a JSON header, a payload; an answer is one JSON line. After an error it says why
-and exits, so that no half-done state lives on.
+A request is ``HEADER`` (two sizes), a JSON header, a payload; an answer is one JSON line, with empty lines before it as
+signs of life. After an error it says why and exits, so that no half-done state lives on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ HEADER = struct.Struct("!IQ")
 #: Texts gathered in memory before a rebuild writes them as a segment.
 SEGMENT_POSTINGS = 4_000_000
 _PR_SET_PDEATHSIG = 1
+_PULSE_SECONDS = 1.0
 
 
 class Worker:
@@ -72,14 +73,49 @@ class Worker:
         self._gathered, self._postings = Tail(), 0
 
 
-def serve(worker: Worker, source: BinaryIO, sink: BinaryIO) -> None:
+class Speaker:
+    """The way back to the parent: answers, and a sign of life each second while a request is worked on.
+
+    None while idle: nobody reads then, and the pipe would fill.
+    """
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+        self._working = threading.Event()
+        threading.Thread(target=self._pulse, name="memxd-lexical-pulse", daemon=True).start()
+
+    def begin(self) -> None:
+        """A request has come."""
+        self._working.set()
+
+    def answer(self, fields: dict[str, Any]) -> None:
+        """The request is done."""
+        with self._lock:
+            self._working.clear()
+            self._sink.write(json.dumps(fields).encode() + b"\n")
+            self._sink.flush()
+
+    def _pulse(self) -> None:
+        while True:
+            self._working.wait()
+            time.sleep(_PULSE_SECONDS)
+            with self._lock:
+                if self._working.is_set():
+                    try:
+                        self._sink.write(b"\n")
+                        self._sink.flush()
+                    except BrokenPipeError:
+                        os._exit(1)  # nobody waits for this work any more
+
+
+def serve(worker: Worker, source: BinaryIO, speaker: Speaker) -> None:
     """Answer requests until the pipe ends."""
     while head := source.read(HEADER.size):
+        speaker.begin()
         size, payload = HEADER.unpack(head)
         request = json.loads(source.read(size))
-        answer = worker.handle(request, source.read(payload))
-        sink.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
-        sink.flush()
+        speaker.answer({"ok": True, **worker.handle(request, source.read(payload))})
 
 
 def _die_with(parent: int) -> None:
@@ -101,17 +137,16 @@ def main(arguments: list[str]) -> int:
     _die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     os.nice(5)
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    speaker = Speaker(sys.stdout.buffer)
     try:
         held = lock(folder)
         if held is None:
             raise RuntimeError("another process writes this index")
-        serve(Worker(IndexFolder(folder, stamp)), source, sink)
+        serve(Worker(IndexFolder(folder, stamp)), sys.stdin.buffer, speaker)
     except Exception as error:
         answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "errno": getattr(error, "errno", None) or 0}
         answer["damaged"] = isinstance(error, DamagedError)
-        sink.write(json.dumps(answer).encode() + b"\n")
-        sink.flush()
+        speaker.answer(answer)
         return 1
     return 0
 

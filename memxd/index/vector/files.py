@@ -53,7 +53,7 @@ def remove_others(directory: Path, generation: int) -> None:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Bytes taken on disk (holes do not count)."""
+    """Bytes taken on disk (holes do not count); 0 when somebody removed the directory."""
     total = 0
     with suppress(FileNotFoundError):  # of the directory: somebody removed it
         for path in directory.iterdir():

@@ -40,7 +40,8 @@ class Generation:
 
     @classmethod
     def begin(cls, directory: Path, number: int, dimension: int) -> Generation:
-        """An empty one. Files of an abandoned one of this number are removed first."""
+        """An empty one. Files of an abandoned one of this number are removed first; a removed directory is made."""
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove(directory, number)
         rows = Rows(directory, number, dimension)
         return cls(rows, Saver(directory, rows))

@@ -41,7 +41,6 @@ class VectorIndex:
     """Cosine search over the chunks of all memories. One applier, any number of searchers."""
 
     def __init__(self, directory: Path, identity: Identity, dot: DotKernel, tuning: VectorTuning) -> None:
-        """Use ``open``."""
         self._directory, self._identity = directory, identity
         self._dot, self._tuning = dot, tuning
         self._lock = threading.Lock()  # rows and watermark
@@ -50,10 +49,9 @@ class VectorIndex:
         loaded = load(directory, identity, tuning)
         self._current, self._state, self._message = loaded.generation, IndexState.READY, loaded.message
         self._watermark = self._durable = loaded.watermark
-        self._dirty = False
+        self._dirty = self._closed = False
         self._catch_up: list[Change] | None = None
         self._interrupt = threading.Event()  # the renewal shall give way
-        self._closed = False
         self._upkeep = Upkeep(tuning, self._renewal_due, self._renew, self._renewal_failed)
         self._upkeep.changed(bool(self._renewal_due()))
 
@@ -158,9 +156,10 @@ class VectorIndex:
             raise self._fail("its file was cut short; rebuild it")
         return Snapshot.of(current.rows, current.graph)
 
-    def flush(self) -> None:
+    def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
-        StorageFullError, StorageReadOnlyError or StorageFailedError; the index goes on in memory."""
+        StorageFullError, StorageReadOnlyError, StorageFailedError or, before it begins, what ``deadline`` raises."""
+        deadline.check()
         with self._saving:
             if self._dirty and self._state is IndexState.READY:
                 self._save()
@@ -189,24 +188,24 @@ class VectorIndex:
         progress: Callable[[int, int], None] | None = None,
         *,
         revision: int = 0,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
         """Build anew from the store's rows beside the present files, then swap; the graph follows in the background.
 
-        ``changes``: each live row once, from a snapshot that is opened after this call began (a generator does that):
-        what ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
-        ``revision``: the snapshot's revision; the watermark becomes at least this. One at a time. Raises
-        StorageFullError, StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError).
+        ``changes``: each live row once, from a snapshot opened after this call began (a generator does that): what
+        ``apply`` brings from now on is in the result. ``total``: expected rows, for ``progress(done, total)``.
+        ``revision``: the snapshot's; the watermark becomes at least this. One at a time. Raises StorageFullError,
+        StorageReadOnlyError, StorageFailedError, DimensionError (a ValueError) and the errors of ``deadline``.
         """
         self._interrupt.set()
         with self._making:
             self._interrupt.clear()
             with self._lock:
                 self._catch_up = []
-                number = self._current.rows.generation + 1
             try:
-                fresh = Generation.begin(self._directory, number, self._identity.dimension)
+                fresh = Generation.begin(self._directory, self._current.rows.generation + 1, self._identity.dimension)
                 try:
-                    revision = max(revision, fresh.fill(self._open_still(changes), total, progress))
+                    revision = max(revision, fresh.fill(self._open_still(changes, deadline), total, progress))
                     self._swap(lambda: fresh.catch_up(self._catch_up or []), revision)
                 finally:
                     if self._current is not fresh:
@@ -217,8 +216,9 @@ class VectorIndex:
                 self._catch_up = None
         self._upkeep.changed(bool(self._renewal_due()))
 
-    def _open_still(self, changes: Iterator[Change]) -> Iterator[Change]:
+    def _open_still(self, changes: Iterator[Change], deadline: Deadline) -> Iterator[Change]:
         for change in changes:
+            deadline.check()
             if self._closed:
                 raise IndexUnavailableError("the vector index was closed", metadata={"cause": "closed"})
             yield change
