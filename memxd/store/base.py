@@ -203,6 +203,7 @@ class WriteBase(ReadBase):
         """Give a row whose derived columns changed a new revision, and tell the indexes."""
         revision = self._next_revision()
         self._connection.execute(
-            "UPDATE memories SET revision = ?, updated_at = ? WHERE rid = ?", (revision, self._now(), rid)
+            "UPDATE memories SET revision = ?, updated_at = max(?, updated_at) WHERE rid = ?",  # a clock may go back
+            (revision, self._now(), rid),
         )
         return self._log_row(revision, rid)

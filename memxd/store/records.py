@@ -223,7 +223,7 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
         changed = "content" in fields and fields["content"] != old.memory.content
         columns = {_COLUMNS[key][0]: _kept(key, value) for key, value in fields.items()}
         revision = self._next_revision()
-        columns |= {"revision": revision, "updated_at": self._now()}
+        columns |= {"revision": revision, "updated_at": max(self._now(), old.memory.updated_at)}
         if changed:
             self._keep_version(old)
             columns |= {

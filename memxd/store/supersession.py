@@ -17,7 +17,7 @@ from memxd.store.base import ReadBase, WriteBase
 from memxd.store.types import Row
 
 _SUPERSEDES = int(LinkType.SUPERSEDES)
-_DECIDING = f"""SELECT n.id, n.began_at FROM links AS l JOIN memories AS n ON n.rid = l.source_rid
+_DECIDING = f"""SELECT n.id, n.event_at, n.created_at FROM links AS l JOIN memories AS n ON n.rid = l.source_rid
  WHERE l.target_rid = ? AND l.type = {_SUPERSEDES} ORDER BY n.began_at, l.lid LIMIT 1"""
 _REACHES = f"""WITH RECURSIVE older(rid) AS (VALUES (?1) UNION
  SELECT l.target_rid FROM older JOIN links AS l ON l.source_rid = older.rid AND l.type = {_SUPERSEDES})
@@ -47,14 +47,18 @@ class SupersessionWrites(WriteBase):
 
     def _derive(self, rid: int) -> bool:
         """Compute the derived columns of a row anew; tell whether they changed. Takes no revision."""
-        own_state, own_end, *stored = self._connection.execute(
-            "SELECT own_state, own_valid_until, state, valid_until, superseded_by FROM memories WHERE rid = ?", (rid,)
+        created, own_state, own_end, *stored = self._connection.execute(
+            "SELECT created_at, own_state, own_valid_until, state, valid_until, superseded_by FROM memories "
+            "WHERE rid = ?",
+            (rid,),
         ).fetchone()
         derived = [own_state, own_end, ""]
         if own_state == State.ACTIVE:
             deciding = self._connection.execute(_DECIDING, (rid,)).fetchone()
             if deciding is not None:
-                derived = [int(State.SUPERSEDED), deciding[1], deciding[0]]
+                newer, event, began = deciding
+                end = max(began, created) if event is None else event  # a clock that went back ends nothing early
+                derived = [int(State.SUPERSEDED), end, newer]
         if derived == stored:
             return False
         self._connection.execute(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memxd.index.lexical.analyzer import document_terms
-from memxd.index.lexical.files import DamagedError, lock
+from memxd.index.lexical.files import lock
 from memxd.index.lexical.tail import Tail
 from memxd.index.lexical.writer import IndexFolder
 
@@ -31,6 +31,10 @@ HEADER = struct.Struct("!IQ")
 SEGMENT_POSTINGS = 4_000_000
 _PR_SET_PDEATHSIG = 1
 _PULSE_SECONDS = 1.0
+
+
+class BusyFolderError(Exception):
+    """Another process holds the folder's lock."""
 
 
 class Worker:
@@ -131,6 +135,12 @@ def _die_with(parent: int) -> None:
     threading.Thread(target=watch, name="memxd-lexical-watch", daemon=True).start()
 
 
+def _is_damage(error: Exception) -> bool:
+    """Whether the files that lie there are to blame: whatever fails that is neither the disk's nor another writer's
+    doing, since damaged files make Whoosh fail in any way."""
+    return isinstance(error, FileNotFoundError) or not isinstance(error, OSError | BusyFolderError | MemoryError)
+
+
 def main(arguments: list[str]) -> int:
     """FOLDER STAMP PARENT; 0 = the pipe ended, 1 = an error was reported, 3 = the folder is taken."""
     folder, stamp, parent = Path(arguments[0]), arguments[1], int(arguments[2])
@@ -141,11 +151,11 @@ def main(arguments: list[str]) -> int:
     try:
         held = lock(folder)
         if held is None:
-            raise RuntimeError("another process writes this index")
+            raise BusyFolderError("another process writes this index")
         serve(Worker(IndexFolder(folder, stamp)), sys.stdin.buffer, speaker)
     except Exception as error:
         answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "errno": getattr(error, "errno", None) or 0}
-        answer["damaged"] = isinstance(error, DamagedError)
+        answer["damaged"] = _is_damage(error)
         speaker.answer(answer)
         return 1
     return 0
