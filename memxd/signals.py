@@ -1,9 +1,10 @@
 """The signals a daemon lives by, turned into something a main loop can wait for.
 
 Owns the handlers while the context is open: SIGTERM and SIGINT ask to stop, a second one to hurry, a third kills (the
-default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only writes a byte to a pipe,
-counts and sets the last alarm, because it may interrupt code that holds any lock. Called by ``daemon.py`` on the main
-thread.
+default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only counts and sets the last
+alarm, because it may interrupt code that holds any lock. The main loop is woken by the interpreter's wakeup descriptor:
+the kernel may hand a signal to any thread (after a suspension it does), and Python's own handlers run only once the
+main thread moves. Called by ``daemon.py`` on the main thread.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ class Signals:
         self._read, self._write = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
         os.set_blocking(self._write, False)
         self._before: dict[signal.Signals, Any] = {}
+        self._wakeup = -1
 
     def __enter__(self) -> Signals:
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         for number in (*_STOPPING, signal.SIGHUP):
             self._before[number] = signal.signal(number, self._handle)
         return self
@@ -43,6 +46,7 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
 
@@ -59,7 +63,7 @@ class Signals:
     def wait(self) -> None:
         """Return when somebody asks to stop; at once when that has happened already."""
         while not self.stop:
-            if os.read(self._read, 1) == b"h":
+            if os.read(self._read, 1) == bytes([signal.SIGHUP]):
                 log.info("SIGHUP ignored: settings are read at start only, restart to change them")
 
     def _handle(self, number: int, _: FrameType | None) -> None:
@@ -70,4 +74,3 @@ class Signals:
             if self._asked > 1:
                 for each in _STOPPING:
                     signal.signal(each, signal.SIG_DFL)
-        os.write(self._write, b"h" if number == signal.SIGHUP else b"s")

@@ -38,6 +38,19 @@ def test_both_signals_stop_it(daemon: Any, number: int) -> None:
     assert daemon.wait() == 0
 
 
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_signal_around_a_suspension_stops_it_as_well(daemon: Any, order: str) -> None:
+    # After a suspension the kernel may hand the signal to a thread that is not the main one.
+    daemon.signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    if order == "before":
+        daemon.signal(signal.SIGTERM)
+    daemon.signal(signal.SIGCONT)
+    if order == "after":
+        daemon.signal(signal.SIGTERM)
+    assert daemon.wait() == 0
+
+
 def test_sighup_is_noted_and_ignored(daemon: Any) -> None:
     daemon.signal(signal.SIGHUP)
     assert daemon.memory.Count(pb.CountRequest(), timeout=10).count == 0
