@@ -197,6 +197,7 @@ class Indexes:
 
         Raises the error of the first that failed, after all were tried.
         """
+        self._store.require_present()
         problem: MemxdError | None = None
         for index in self._by_kind.values():
             if index.durable_watermark == index.watermark:

@@ -115,6 +115,7 @@ class Rebuilding:
     def run(self, kind: IndexKind, progress: Callable[[int, int], None], deadline: Deadline = NO_DEADLINE) -> None:
         """Rebuild one index; ``progress(done, total)``. Raises what kept it from becoming whole."""
         deadline = self._or_stopping(deadline)
+        self._store.require_present()
         with self._alone(kind, deadline):
             with self._store.read() as read:
                 total, revision = read.totals().memories, read.revision()

@@ -71,6 +71,11 @@ class Store:
         writer.start()
         return cls(path, version, identity, context, writer, pool)
 
+    def require_present(self) -> None:
+        """Raise StorageFailedError when the data directory was removed or replaced under the running daemon: whoever
+        writes beside the database must not write into a successor's files."""
+        self._writer.check_presence()
+
     @property
     def on_commit(self) -> CommitListener | None:
         """Called on the writer thread after COMMIT and before the callers are answered, with the changes in revision

@@ -128,7 +128,7 @@ class Writer:
         done: list[tuple[Job, Any]] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            self._check_presence()
+            self.check_presence()
             txn = WriteTxn(self._connection, self._context)
         except (sqlite3.Error, MemxdError) as error:
             self._abort([(job, None)] if job.begin() else [], error)
@@ -180,7 +180,7 @@ class Writer:
     def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
         try:
             self._connection.execute("COMMIT")
-            self._check_presence()  # again: what was committed to a file without a name is not stored
+            self.check_presence()  # again: what was committed to a file without a name is not stored
         except (sqlite3.Error, MemxdError) as error:
             self._abort(done, error)
             return
@@ -194,7 +194,8 @@ class Writer:
         for job, result in done:
             job.future.set_result(result)
 
-    def _check_presence(self) -> None:
+    def check_presence(self) -> None:
+        """Raise StorageFailedError when the database's files are not where they were opened."""
         refusal = self._presence.refusal()
         if refusal is not None:
             raise refusal

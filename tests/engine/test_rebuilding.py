@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from memxd.engine import Engine
-from memxd.errors import IndexUnavailableError, StorageFullError
+from memxd.errors import IndexUnavailableError, StorageFailedError, StorageFullError
 from memxd.model import Change, DegradedCause, IndexKind, IndexState, Mode, NewMemory, Scope, SearchQuery
 
 A = Scope("a", "u")
@@ -105,3 +107,17 @@ def test_space_that_comes_back_heals_every_index(engine: Engine, monkeypatch: py
     assert {index.state for index in engine.status().indexes} == {IndexState.READY}
     found = engine.search(SearchQuery(A, "vet Marlow", mode=Mode.VECTOR))
     assert found.hits[0].memory.content == "The vet is called Marlow"
+
+
+def test_nothing_is_written_beside_a_database_that_was_exchanged(
+    open_engine: Callable[[], Engine], tmp_path: Path
+) -> None:
+    engine = open_engine()
+    engine.store(A, NewMemory("The vet is called Marlow"))
+    path = tmp_path / "data" / "memxd.db"
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+    with pytest.raises(StorageFailedError, match="removed or replaced"):
+        engine.flush()
+    with pytest.raises(StorageFailedError, match="removed or replaced"):
+        list(engine.rebuild(IndexKind.KEYWORD))
