@@ -259,7 +259,17 @@ def test_ctrl_c_is_quiet(server: Any, environment: dict[str, str]) -> None:
 
     server.on("Count", hang)
     with subprocess.Popen(
-        [sys.executable, "-m", "memxd.cli", "count"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        # A test run in the background of a shell hands an ignored SIGINT down, which no program in a terminal has.
+        [
+            sys.executable,
+            "-c",
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+            "from memxd.cli import memx; memx()",
+            "count",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
     ) as process:
         end = time.monotonic() + 30
         while not server.requests("Count") and time.monotonic() < end:

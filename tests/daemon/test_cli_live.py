@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -13,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
-from memxd.autostart import is_serving
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -40,8 +39,8 @@ def memx(environ: dict[str, str]) -> Iterator[Run]:
         daemon = json.loads(run("version", "--json").stdout)["daemon"]
         if daemon is not None:
             os.kill(daemon["pid"], signal.SIGTERM)
-            while is_serving(Path(folder) / "memxd" / "memxd.sock"):
-                pass
+            with (Path(folder) / "data" / "memxd" / "memxd-data.lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # held until the last file is written
 
 
 def test_a_first_session(memx: Run) -> None:
