@@ -10,7 +10,6 @@ cut to -1..2, w the word match; docs/RETRIEVAL.md tells how the constants were f
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,8 +85,3 @@ def rejection(
     if plan.mode is not Mode.KEYWORD and best_relevance < plan.reject_below:
         return RejectReason.LOW_RELEVANCE
     return None
-
-
-def is_number(value: float) -> bool:
-    """False for NaN, which stands for "not compared"."""
-    return not math.isnan(value)

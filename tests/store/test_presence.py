@@ -47,3 +47,5 @@ def test_an_emptied_log_is_no_reason_to_refuse(bench: Any) -> None:
     bench.put("after")
     bench.reopened()
     bench.put("after all")
+    with bench.store.read() as read:
+        assert read.totals().memories == 2
