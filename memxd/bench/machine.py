@@ -57,11 +57,13 @@ def disk_kind(folder: Path) -> str:
         fields, _, rest = line.partition(" - ")
         if fields.split()[2] == wanted:
             kind, source = rest.split()[:2]
-            return f"{kind} on {Path(source).name or source}{_rotation(wanted)}"
+            name = Path(source).name or source
+            return f"{kind} on {name}" + (" (virtual)" if name.startswith(("vd", "xvd")) else _rotation(wanted))
     return "unknown"
 
 
 def _rotation(device: str) -> str:
+    """What the kernel says of the device; virtual disks claim anything."""
     for place in (f"/sys/dev/block/{device}/queue/rotational", f"/sys/dev/block/{device}/../queue/rotational"):
         try:
             return " (hard disk)" if Path(place).read_text().strip() == "1" else " (ssd)"

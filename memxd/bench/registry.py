@@ -32,7 +32,10 @@ class Question:
 
 
 #: In the order they are asked: what needs no store first, what wears a store out last.
-QUESTIONS: tuple[Question, ...] = (Question("rerank", "Ranking all records at once"),)
+QUESTIONS: tuple[Question, ...] = (
+    Question("rerank", "Ranking all records at once"),
+    Question("keyword", "Keyword leg"),
+)
 
 
 def chosen(names: tuple[str, ...]) -> tuple[Question, ...]:
