@@ -80,7 +80,7 @@ def draw(report: Report, folder: Path, kind: str) -> list[tuple[Path, str]]:
 def _figures(report: Report) -> Iterator[tuple[str, str, Figure]]:
     """Every picture that the report has figures for."""
     for part in report.parts:
-        rows = [m for m in part.result.measurements if m.unit in _MS and m.n > 1]
+        rows = [m for m in part.result.measurements if m.unit in _MS and m.n > 1 and "share_of" not in m.extra]
         for number, (stage, size, group) in enumerate(_comparable(rows)):
             title = f"{part.title}: {stage}" + (f", {size:,} records" if size else "")
             yield f"{part.question}-percentiles-{number}", title, _percentiles(title, group)
@@ -141,17 +141,20 @@ def _axes(title: str, x: str, y: str, height: float = 3.4) -> tuple[Figure, Any]
 
 
 def _percentiles(title: str, rows: list[Measurement]) -> Figure:
-    """Horizontal bars of the median, a line to the 99th percentile, fastest on top, logarithmic."""
-    figure, axes = _axes(title, "milliseconds (bar: median, line: to the 99th percentile)", "", 1.3 + 0.42 * len(rows))
+    """A dot for the median, a line from the least to the 99th percentile, fastest on top, logarithmic."""
+    figure, axes = _axes(
+        title, "milliseconds (dot: median; line: least to 99th percentile; tick: 95th)", "", 1.3 + 0.42 * len(rows)
+    )
     rows = sorted(rows, key=lambda m: -m.p50 * _MS[m.unit])
     colours = _colours([m.variant for m in rows])
     for at, m in enumerate(rows):
         p50, p95, p99 = (v * _MS[m.unit] for v in (m.p50, m.p95, m.p99))
-        axes.barh(at, p50, height=0.58, color=colours[m.variant])
-        axes.plot([p50, p99], [at, at], color=_INK, linewidth=1.3)
-        axes.plot([p95, p99], [at, at], linestyle="none", marker="|", color=_INK, markersize=9)
+        axes.plot([m.min * _MS[m.unit], p99], [at, at], color=colours[m.variant], linewidth=2.2, alpha=0.45)
+        axes.plot(p50, at, marker="o", markersize=9, color=colours[m.variant])
+        axes.plot(p95, at, marker="|", markersize=10, markeredgewidth=1.6, color=colours[m.variant])
         _label(axes, f"{_short(p50)} ms", (p99, at))
     axes.set_yticks(range(len(rows)), [m.variant for m in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xscale("log")
     _plain_ticks(axes.xaxis)
     axes.grid(visible=False, axis="y")

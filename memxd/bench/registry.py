@@ -34,6 +34,7 @@ class Question:
 #: In the order they are asked: what needs no store first, what wears a store out last.
 QUESTIONS: tuple[Question, ...] = (
     Question("rerank", "Ranking all records at once"),
+    Question("embedding", "Embedding"),
     Question("keyword", "Keyword leg"),
 )
 
