@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from memxd.bench.client_process import Job
 from memxd.bench.served import Served, clean_environ
-from memxd.bench.stores import SCOPE
 
 #: Client processes at most.
 PROCESSES = 16
@@ -91,8 +90,7 @@ def running_load(served: Served, texts: Sequence[str], load: Load) -> Iterator[_
         shares = [len(part) for part in np.array_split(np.arange(load.clients), len(processes))]
         firsts = np.cumsum([0, *shares[:-1]]).tolist()
         for process, threads, first in zip(processes, shares, firsts, strict=True):
-            whose = (SCOPE.agent_id, SCOPE.user_id)
-            job = Job(str(served.socket), *whose, str(file), threads, first, load.clients, *_common(load))
+            job = Job(str(served.socket), *served.whose, str(file), threads, first, load.clients, *_common(load))
             _tell(process, json.dumps(asdict(job)))
         for process in processes:
             if _hear(process) != "ready":

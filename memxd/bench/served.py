@@ -61,11 +61,15 @@ class Served:
         """The daemon's process id."""
         return self.process.pid
 
+    @property
+    def whose(self) -> tuple[str, str]:
+        """The scope that the stores' records are in: agent and user."""
+        return SCOPE.agent_id, SCOPE.user_id
+
     def client(self, *, timeout: float = 60.0) -> Client:
         """A client that fails at the first refusal, so that no retry hides in a latency; the caller closes it."""
-        return Client(
-            self.socket, agent_id=SCOPE.agent_id, user_id=SCOPE.user_id, timeout=timeout, retry=NO_RETRY
-        )
+        agent, user = self.whose
+        return Client(self.socket, agent_id=agent, user_id=user, timeout=timeout, retry=NO_RETRY)
 
     def pss(self) -> float:
         """Proportional set size of the daemon and its children in MB (1e6 bytes), from ``smaps_rollup``."""
