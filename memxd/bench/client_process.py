@@ -27,10 +27,10 @@ SHOW_ALL = rank(reject=False)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one process does. ``texts``: a file with one text a line, of which thread t of n takes every n-th.
+    """What one process does. ``texts``: a file with one text a line, of which client c of n takes every n-th.
 
-    ``store_share``: share of calls that store, 0..1. ``distinct``: questions are never asked twice (else the first
-    ``repeated`` of them over and over). ``pause``: seconds to wait after a refusal.
+    ``store_share``: share of calls that store, 0..1. ``distinct``: no question is asked twice; else all clients ask the
+    first ``repeated`` over and over, their vectors cached. ``pause``: seconds to wait after a refusal.
     """
 
     socket: str
@@ -77,8 +77,7 @@ class _Loop(threading.Thread):
                 stored += 1
                 self._call(self.tally.stores, since, partial(self._client.store, text))
             else:
-                span = len(self._texts) if job.distinct else min(job.repeated, len(self._texts))
-                text = self._texts[asked % span]
+                text = self._texts[asked % len(self._texts)]
                 asked += 1
                 search = partial(self._client.search, text, ranking=SHOW_ALL, record_retrieval=False)
                 self._call(self.tally.searches, since, search)
@@ -103,11 +102,14 @@ def work(job: Job) -> list[Tally]:
     go = threading.Event()
     with Client(job.socket, agent_id=job.agent, user_id=job.user, timeout=60.0, retry=NO_RETRY) as client:
         loops = [
-            _Loop(job, client, job.first + t, lines[job.first + t :: job.clients], go) for t in range(job.threads)
+            _Loop(job, client, n, lines[n :: job.clients] if job.distinct else lines[: job.repeated], go)
+            for n in range(job.first, job.first + job.threads)
         ]
         for loop in loops:
             loop.start()
         client.count()  # connects
+        for text in lines[: job.repeated] if job.first == 0 and not job.distinct else ():
+            client.search(text, record_retrieval=False)  # from now on their vectors are cached
         print("ready", flush=True)
         sys.stdin.readline()
         go.set()

@@ -96,13 +96,13 @@ def _load(served: Served, texts: list[str], load: Load) -> _Run:
 
 
 def _latency(stage: str, size: int, clients: int, ms: Floats, **extra: float) -> Measurement:
-    return Measurement.of(NAME, stage, size, f"{clients} clients", ms / 1e3, "ms", clients=clients, **extra)
+    return Measurement.of(NAME, stage, size, f"memxd, {clients} clients", ms / 1e3, "ms", clients=clients, **extra)
 
 
 def _rate(stage: str, size: int, clients: int, run: _Run) -> Measurement:
     calls = max(1, len(run.seen.searches) + len(run.seen.stores))
     return Measurement.one(
-        NAME, stage, size, f"{clients} clients", run.seen.rate, "1/s", clients=clients,
+        NAME, stage, size, f"memxd, {clients} clients", run.seen.rate, "1/s", clients=clients,
         refusals=len(run.seen.refusals), daemon_cpu_ms_per_call=run.daemon_cpu / calls * 1e3,
         daemon_cores=run.daemon_cpu / run.seen.seconds,
     )  # fmt: skip

@@ -36,6 +36,7 @@ CACHED_P50, CACHED_P99, FOUR_CLIENTS_P50 = 2.0, 6.0, 6.0
 EMBEDDED_SLACK = 0.5
 LARGE_FACTOR = 2.0
 QUESTIONS = 64
+CACHED, EMBEDDED, ALONE = "memxd, cached", "memxd, embedded", "one embedding"
 #: Questions are about the first so many texts: making the texts of the largest store anew would take longer than asking.
 AMONG = 50_000
 
@@ -62,11 +63,11 @@ class _Asking:
         """By variant; each takes the number of a question."""
         return {
             "empty call": lambda _: self._client.wait_ready(),
-            "cached": self.cached,
-            "caller's vector": self.given,
-            "cached, explained": lambda at: self.cached(at, explain=True),
-            "embedded": lambda _: self._ask(next(self._fresh)),
-            "one embedding": lambda _: self._embedder.embed_query(next(self._bare)),
+            CACHED: self.cached,
+            "memxd, caller's vector": self.given,
+            "memxd, cached, explained": lambda at: self.cached(at, explain=True),
+            EMBEDDED: lambda _: self._ask(next(self._fresh)),
+            ALONE: lambda _: self._embedder.embed_query(next(self._bare)),
         }
 
     def cached(self, at: int, *, explain: bool = False, timings: bool = False) -> SearchAnswer:
@@ -88,34 +89,28 @@ def run(bench: Bench) -> Result:
     """Ask at every size."""
     rows: list[Measurement] = []
     budgets: list[Budget] = []
-    stages: dict[str, dict[str, float]] = {}
     medians: dict[int, float] = {}
     for size in bench.sizes:
         with serve(bench, bench.store(size).folder) as served, served.client() as client:
-            times = _one_size(bench, served, client, size, rows, stages)
-        medians[size] = times["cached"].p50 * 1e3
+            times = _one_size(bench, served, client, size, rows)
+        medians[size] = times[CACHED].p50 * 1e3
         budgets += _budgets(bench, size, times, rows[-1].p50)
     peers = _peers(bench, rows)
     budgets = [_beside(budget, peers) if budget.size == bench.main else budget for budget in budgets]
     if max(medians) > bench.main:
         budgets.append(_large(bench, medians))
     notes = tuple(f"{who}: {what} (not measured here)" for who, what in PUBLISHED.items())
-    return Result(tuple(rows), tuple(budgets), notes, curves={"time by stage (ms)": stages})
+    return Result(tuple(rows), tuple(budgets), notes)
 
 
 def _one_size(
-    bench: Bench,
-    served: Served,
-    client: Client,
-    size: int,
-    rows: list[Measurement],
-    stages: dict[str, dict[str, float]],
+    bench: Bench, served: Served, client: Client, size: int, rows: list[Measurement]
 ) -> dict[str, Timed]:
     n = bench.samples(1_000)
     asking = _Asking(bench, client, size, n)
     client.wait_ready()
     first = timed(lambda: asking.cached(0), 1, warmup=0)
-    rows.append(Measurement.of(NAME, "first search after start", size, "embedded", first, "ms"))
+    rows.append(Measurement.of(NAME, "first search after start", size, EMBEDDED, first, "ms"))
     asking.warm()
     before, cached_only = served.cpu_seconds(), bench.samples(200, 10)
     for at in range(cached_only):
@@ -123,17 +118,17 @@ def _one_size(
     cpu = (served.cpu_seconds() - before) / cached_only * 1e3
     times = alternate(asking.calls(), range(n))
     for variant, samples in times.items():
-        extra = {"daemon_cpu_ms": cpu} if variant == "cached" else {}
+        extra = {"daemon_cpu_ms": cpu} if variant == CACHED else {}
         rows.append(Measurement.of(NAME, "search over the socket", size, variant, samples, "ms", **extra))
-    stages[f"{size:,}"] = _by_stage(asking, bench.samples(500), size, rows)
+    _by_stage(asking, bench.samples(500), size, rows)
     load = Load(4, 2.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
-    seen = put_load(served, bench.questions(4 * QUESTIONS, min(size, AMONG)), load)
-    rows.append(Measurement.of(NAME, "search over the socket", size, "4 clients, cached", seen.search_ms / 1e3, "ms"))
+    seen = put_load(served, bench.questions(QUESTIONS, min(size, AMONG)), load)
+    rows.append(Measurement.of(NAME, "search over the socket", size, "memxd, cached, 4 clients", seen.search_ms / 1e3, "ms"))
     return times
 
 
-def _by_stage(asking: _Asking, n: int, size: int, rows: list[Measurement]) -> dict[str, float]:
-    """Median milliseconds of each stage inside the daemon, and of what is outside it: conversion, gRPC, the client."""
+def _by_stage(asking: _Asking, n: int, size: int, rows: list[Measurement]) -> None:
+    """How long each stage inside the daemon takes, and what is outside it: conversion, gRPC, the client."""
     found: dict[str, list[float]] = defaultdict(list)
 
     def ask(at: int) -> None:
@@ -144,16 +139,16 @@ def _by_stage(asking: _Asking, n: int, size: int, rows: list[Measurement]) -> di
     inside = np.array(found.pop("total"))
     found["wire and client"] = (whole.wall - inside).tolist()
     for stage, seconds in found.items():
-        rows.append(Measurement.of(NAME, f"of which {stage}", size, "cached", np.array(seconds), "ms"))
-    return {stage: round(float(np.median(seconds)) * 1e3, 4) for stage, seconds in found.items()}
+        share = {"share_of": "cached search"}
+        rows.append(Measurement.of(NAME, stage, size, CACHED, np.array(seconds), "ms", **share))
 
 
 def _budgets(bench: Bench, size: int, times: dict[str, Timed], four_clients: float) -> list[Budget]:
     if size != bench.main:
         return []
     judged = bench.judged(size)
-    cached = times["cached"]
-    embedded, alone = times["embedded"].p50 * 1e3, times["one embedding"].p50 * 1e3
+    cached = times[CACHED]
+    embedded, alone = times[EMBEDDED].p50 * 1e3, times[ALONE].p50 * 1e3
     return [
         Budget(NAME, "search over the socket, cached, p50", size, cached.p50 * 1e3, CACHED_P50, "ms", judged=judged),
         Budget(
