@@ -13,7 +13,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,3 +85,26 @@ def _build(bench: Bench, size: int, path: Path) -> float:
     index.save(str(half))
     os.replace(half, path)
     return seconds
+
+
+def hnswlib_graph(bench: Bench, size: int) -> Any:
+    """hnswlib's graph of the same vectors (float32, cosine, the same M and beams), found or built. Raises ImportError."""
+    import hnswlib
+
+    generator = bench.vectors
+    recipe = f"{generator.recipe} {size} {_PARAMETERS.connectivity} {_PARAMETERS.expansion_add}"
+    path = bench.options.work / f"hnswlib-{size}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+    index = hnswlib.Index(space="cosine", dim=generator.dimension)
+    if path.is_file():
+        index.load_index(str(path), max_elements=size)
+        return index
+    index.init_index(size, M=_PARAMETERS.connectivity, ef_construction=_PARAMETERS.expansion_add, random_seed=7)
+    with bench.progress.work(f"building a graph of hnswlib of {size:,} vectors", size) as step:
+        for first in range(0, size, _BATCH):
+            vectors, _ = generator.rows(first, min(first + _BATCH, size))
+            index.add_items(vectors, np.arange(first, first + len(vectors)), num_threads=THREADS)
+            step(first + len(vectors))
+    half = path.with_suffix(".part")
+    index.save_index(str(half))
+    os.replace(half, path)
+    return index
