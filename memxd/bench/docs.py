@@ -42,4 +42,4 @@ def _pictures(report: Report, folder: Path) -> list[tuple[str, str]]:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.svg"):
         old.unlink()
-    return [(path.name, title) for path, title in plots.draw(report, folder, "svg")]
+    return [(path.name, title) for path, title in plots.draw(report, folder, "svg", chief=True)]

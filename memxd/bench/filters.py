@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from memxd.bench.client_process import SHOW_ALL
 from memxd.bench.measure import Budget, Measurement, Result, alternate
-from memxd.bench.oracle import Stored, nearest
+from memxd.bench.truth import Stored, nearest
 from memxd.bench.served import serve
 from memxd.client import Client, rank, where
 from memxd.model import Filter, SearchAnswer
@@ -102,9 +102,7 @@ def _recall(bench: Bench, client: Client, stored: Stored, case: _Case, rows: lis
     return min(float(np.mean(by_numpy)), float(np.mean(by_exact)))
 
 
-def _by_cosine(
-    bench: Bench, client: Client, case: _Case, vector: NDArray[np.float32], *, exact: bool
-) -> SearchAnswer:
+def _by_cosine(bench: Bench, client: Client, case: _Case, vector: NDArray[np.float32], *, exact: bool) -> SearchAnswer:
     return client.search(
         "nearest",
         k=DEPTH,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -45,6 +46,16 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
+def resident_mb() -> float:
+    """Resident memory of this process in MB (10^6 bytes); the most it ever was where the present is not told."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / 1e6 if platform.system() == "Darwin" else most / 1e3
+
+
 def disk_kind(folder: Path) -> str:
     """File system and kind of the device below ``folder``: "ext4 on vda (ssd)"."""
     try:
@@ -57,11 +68,13 @@ def disk_kind(folder: Path) -> str:
         fields, _, rest = line.partition(" - ")
         if fields.split()[2] == wanted:
             kind, source = rest.split()[:2]
-            return f"{kind} on {Path(source).name or source}{_rotation(wanted)}"
+            name = Path(source).name or source
+            return f"{kind} on {name}" + (" (virtual)" if name.startswith(("vd", "xvd")) else _rotation(wanted))
     return "unknown"
 
 
 def _rotation(device: str) -> str:
+    """What the kernel says of the device; virtual disks claim anything."""
     for place in (f"/sys/dev/block/{device}/queue/rotational", f"/sys/dev/block/{device}/../queue/rotational"):
         try:
             return " (hard disk)" if Path(place).read_text().strip() == "1" else " (ssd)"

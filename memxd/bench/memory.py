@@ -41,7 +41,9 @@ def run(bench: Bench) -> Result:
             judged = bench.judged(size) and bench.real_model
             budgets += [
                 Budget(NAME, "memory (PSS) after 1,000 mixed searches", size, track[1], PSS, "MB", judged=judged),
-                Budget(NAME, "growth over 3,000 further searches", size, track[-1] - track[1], GROWTH, "MB", judged=judged),
+                Budget(
+                    NAME, "growth over 3,000 further searches", size, track[-1] - track[1], GROWTH, "MB", judged=judged
+                ),
             ]
     return Result(tuple(rows), tuple(budgets), curves={"PSS in MB after 0, 1,000, 2,000... searches": curves})
 

@@ -1,68 +1,54 @@
-"""What a store holds, independent of memxd, and the nearest of it by numpy.
+"""Exact BM25 over the texts themselves: what the keyword leg's best 30 are compared with.
 
-Owns reading the stores' recipe again (vectors as the store keeps them, in half precision; tags) and exact nearest
-neighbours in float32, block by block. Uses no code of the indexes. Called by the questions about vectors and filters.
+Owns a plain implementation that knows nothing of segments, files or skipping: it counts every word of every text with
+memxd's analyzer and scores every text that has a word of the question, in float64 and in the order of operations that
+``memxd/_fast/bm25_py.py`` documents, so that equal means equal to the last bit. Called by ``keyword``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memxd.bench.stores import records
-from memxd.errors import MemxdError
+from memxd.bench.progress import Step
+from memxd.index.lexical.analyzer import document_terms, query_terms
 
-if TYPE_CHECKING:
-    from memxd.bench.context import Bench
-
-Float32 = NDArray[np.float32]
-_BLOCK = 20_000
+_K1, _B = 1.2, 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """``vectors`` float16[size, d] and ``tags`` of the records of a store, in the order they were stored."""
+class Oracle:
+    """Knows how often each word of ``questions`` stands in each of ``texts``."""
 
-    vectors: NDArray[np.float16]
-    tags: list[tuple[str, ...]]
+    def __init__(self, texts: Iterable[str], questions: Sequence[str], step: Step) -> None:
+        wanted = {term for question in questions for term in query_terms(question).terms}
+        lengths: list[int] = []
+        held: dict[str, list[tuple[int, int]]] = {term: [] for term in wanted}
+        for number, text in enumerate(texts):
+            counts, length = document_terms(text)
+            lengths.append(length)
+            for term in wanted.intersection(counts):
+                held[term].append((number, counts[term]))
+            if number % 5_000 == 0:
+                step(number)
+        self._lengths = np.array(lengths, np.float64)
+        self._average = sum(lengths) / len(lengths)
+        self._held = {term: np.array(pairs, np.int64).reshape(-1, 2) for term, pairs in held.items()}
 
-    @classmethod
-    def of(cls, bench: Bench, size: int) -> Stored:
-        """Of the store with ``size`` records."""
-        vectors = np.empty((size, bench.vectors.dimension), np.float16)
-        tags = []
-        for number, item in enumerate(records(bench.recipe(size))):
-            if isinstance(item, MemxdError):
-                raise item
-            tags.append(item[1].tags)
-            vectors[number] = item[1].vector
-        return cls(vectors, tags)
-
-    @property
-    def size(self) -> int:
-        """How many records."""
-        return len(self.tags)
-
-    def passing(self, tag: str) -> NDArray[np.bool_]:
-        """bool[size]: which records carry the tag; "" = all."""
-        return np.fromiter((not tag or tag in tags for tags in self.tags), np.bool_, self.size)
-
-
-def nearest(
-    vectors: NDArray[np.float16], queries: Float32, depth: int, passing: NDArray[np.bool_] | None = None
-) -> Float32:
-    """float32[q, depth]: the largest dot products of each query with the vectors that pass, descending; -inf where there
-    are fewer. ``vectors`` float16[n, d], ``queries`` float32[q, d], ``passing`` bool[n]."""
-    best = np.full((len(queries), depth), -np.inf, np.float32)
-    for first in range(0, len(vectors), _BLOCK):
-        block = vectors[first : first + _BLOCK]
-        if passing is not None:
-            block = block[passing[first : first + _BLOCK]]
-        if not len(block):
-            continue
-        scores = np.concatenate([best, queries @ block.astype(np.float32).T], axis=1)
-        best = -np.partition(-scores, depth - 1, axis=1)[:, :depth]
-    return -np.sort(-best, axis=1)
+    def best(self, question: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """(numbers of the k best texts, their scores), by score descending, then number."""
+        terms = query_terms(question)
+        total, sums = len(self._lengths), np.zeros(len(self._lengths))
+        fixed, slope = _K1 * (1.0 - _B), _K1 * _B / self._average
+        for term, weight in zip(terms.terms, terms.weights, strict=True):
+            numbers, tf = self._held[term].T
+            if len(numbers):
+                idf = math.log(1.0 + (total - len(numbers) + 0.5) / (len(numbers) + 0.5))
+                frequency = tf.astype(np.float64)
+                saturated = frequency * (_K1 + 1.0) / (frequency + (fixed + slope * self._lengths[numbers]))
+                sums[numbers] += saturated * (idf * weight)
+        found = np.flatnonzero(sums)
+        order = found[np.lexsort((found, -sums[found]))][:k]
+        return order, sums[order]

@@ -24,6 +24,7 @@ from memxd.bench.report import Part, Report, write
 
 _OURS, _INK, _GRID = "#0b6e4f", "#22303c", "#d9dee3"
 _PEERS = ("#c8553d", "#3d6fb4", "#b08900", "#7b4f9d", "#5f7480", "#a23b72")
+_KNOWN = dict(zip(("tantivy", "bm25s", "sqlite fts5", "whoosh", "numpy", "python twin"), _PEERS, strict=True))
 _STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -42,7 +43,7 @@ _STYLE: Any = {
     "ytick.color": _INK,
     "text.color": _INK,
     "legend.frameon": False,
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "svg.hashsalt": "memxd",
 }
 _MS = {"s": 1e3, "ms": 1.0, "us": 1e-3}
@@ -66,13 +67,21 @@ def page(report: Report, out: Path) -> Path:
     return target
 
 
-def draw(report: Report, folder: Path, kind: str) -> list[tuple[Path, str]]:
-    """Draw into ``folder`` as files of ``kind`` (png, svg); (file, title) of each."""
+def draw(report: Report, folder: Path, kind: str, *, chief: bool = False) -> list[tuple[Path, str]]:
+    """Draw into ``folder`` as files of ``kind`` (png, svg); (file, title) of each.
+
+    ``chief``: only the first picture of each sort of a question, for a page that is committed.
+    """
     made = []
     with mpl.rc_context(_STYLE):
         for name, title, figure in _figures(report):
+            if chief and name[-1].isdecimal() and not name.endswith("-0"):
+                continue
             path = folder / f"{name}.{kind}"
             figure.savefig(path, dpi=130, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
+            if kind == "svg":  # readers without the font take a like one
+                text = path.read_text(encoding="utf-8")
+                write(path, text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif"))
             made.append((path, title))
     return made
 
@@ -80,7 +89,7 @@ def draw(report: Report, folder: Path, kind: str) -> list[tuple[Path, str]]:
 def _figures(report: Report) -> Iterator[tuple[str, str, Figure]]:
     """Every picture that the report has figures for."""
     for part in report.parts:
-        rows = [m for m in part.result.measurements if m.unit in _MS and m.n > 1]
+        rows = [m for m in part.result.measurements if m.unit in _MS and m.n > 1 and "share_of" not in m.extra]
         for number, (stage, size, group) in enumerate(_comparable(rows)):
             title = f"{part.title}: {stage}" + (f", {size:,} records" if size else "")
             yield f"{part.question}-percentiles-{number}", title, _percentiles(title, group)
@@ -124,10 +133,10 @@ def _by_size(rows: list[Measurement]) -> Iterator[tuple[str, dict[str, list[Meas
 
 
 def _colours(names: list[str]) -> dict[str, str]:
-    """memxd in its own colour, each peer in one of the others."""
-    peers = [name for name in names if not name.startswith("memxd")]
+    """memxd in its own colours; a peer in the same one wherever it is known by name."""
     ours = [name for name in names if name.startswith("memxd")]
-    found = {name: _PEERS[n % len(_PEERS)] for n, name in enumerate(peers)}
+    free = iter([c for c in _PEERS if c not in {_KNOWN[n] for n in names if n in _KNOWN}] * 4)
+    found = {name: _KNOWN.get(name) or next(free, _INK) for name in names if name not in ours}
     return found | {name: (_OURS, "#6aa84f", "#38a3a5", "#1b4332")[n % 4] for n, name in enumerate(ours)}
 
 
@@ -141,17 +150,20 @@ def _axes(title: str, x: str, y: str, height: float = 3.4) -> tuple[Figure, Any]
 
 
 def _percentiles(title: str, rows: list[Measurement]) -> Figure:
-    """Horizontal bars of the median, a line to the 99th percentile, fastest on top, logarithmic."""
-    figure, axes = _axes(title, "milliseconds (bar: median, line: to the 99th percentile)", "", 1.3 + 0.42 * len(rows))
+    """A dot for the median, a line from the least to the 99th percentile, fastest on top, logarithmic."""
+    figure, axes = _axes(
+        title, "milliseconds (dot: median; line: least to 99th percentile; tick: 95th)", "", 1.3 + 0.42 * len(rows)
+    )
     rows = sorted(rows, key=lambda m: -m.p50 * _MS[m.unit])
     colours = _colours([m.variant for m in rows])
     for at, m in enumerate(rows):
         p50, p95, p99 = (v * _MS[m.unit] for v in (m.p50, m.p95, m.p99))
-        axes.barh(at, p50, height=0.58, color=colours[m.variant])
-        axes.plot([p50, p99], [at, at], color=_INK, linewidth=1.3)
-        axes.plot([p95, p99], [at, at], linestyle="none", marker="|", color=_INK, markersize=9)
+        axes.plot([m.min * _MS[m.unit], p99], [at, at], color=colours[m.variant], linewidth=2.2, alpha=0.45)
+        axes.plot(p50, at, marker="o", markersize=9, color=colours[m.variant])
+        axes.plot(p95, at, marker="|", markersize=10, markeredgewidth=1.6, color=colours[m.variant])
         _label(axes, f"{_short(p50)} ms", (p99, at))
     axes.set_yticks(range(len(rows)), [m.variant for m in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xscale("log")
     _plain_ticks(axes.xaxis)
     axes.grid(visible=False, axis="y")
@@ -161,14 +173,17 @@ def _percentiles(title: str, rows: list[Measurement]) -> Figure:
 
 def _sizes(title: str, lines: dict[str, list[Measurement]]) -> Figure:
     """A line for each variant: median against records, both logarithmic; the 95th percentile as a pale band."""
-    figure, axes = _axes(title, "records in the store", "milliseconds (line: median, band: to the 95th)", 3.8)
+    figure, axes = _axes(title, "records in the store", "milliseconds, median", 3.8)
     colours = _colours(list(lines))
     for name, line in lines.items():
         line = sorted(line, key=lambda m: m.size)
         xs = [m.size for m in line]
         middle = [m.p50 * _MS[m.unit] for m in line]
-        axes.fill_between(xs, middle, [m.p95 * _MS[m.unit] for m in line], color=colours[name], alpha=0.12, linewidth=0)
-        width = 2.4 if name.startswith("memxd") else 1.4
+        ours = name.startswith("memxd")
+        if ours:
+            tops = [m.p95 * _MS[m.unit] for m in line]
+            axes.fill_between(xs, middle, tops, color=colours[name], alpha=0.15, linewidth=0)
+        width = 2.4 if ours else 1.4
         axes.plot(xs, middle, marker="o", markersize=4, linewidth=width, color=colours[name], label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -238,6 +253,7 @@ def _plain_ticks(axis: Any) -> None:
     """0.1, 1, 10 instead of powers."""
     formatter: Callable[[float, int], str] = lambda value, _: f"{value:g}"  # noqa: E731
     axis.set_major_formatter(formatter)
+    axis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
 
 
 def _short(value: float) -> str:

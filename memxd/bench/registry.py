@@ -32,14 +32,18 @@ class Question:
 
 
 #: In the order they are asked: what needs no store first, what wears a store out last.
-QUESTIONS: tuple[Question, ...] = (Question("rerank", "Ranking all records at once"),)
+QUESTIONS: tuple[Question, ...] = (
+    Question("rerank", "Ranking all records at once"),
+    Question("embedding", "Embedding"),
+    Question("keyword", "Keyword leg"),
+)
 
 
-def chosen(names: tuple[str, ...]) -> tuple[Question, ...]:
-    """The questions of these names in their order, all for none. InvalidArgumentError for an unknown name."""
-    known = {question.name for question in QUESTIONS}
+def chosen(names: tuple[str, ...], questions: tuple[Question, ...] = QUESTIONS) -> tuple[Question, ...]:
+    """Those of these names in their order, all for none. Raises InvalidArgumentError for an unknown name."""
+    known = {question.name for question in questions}
     if unknown := sorted(set(names) - known):
         raise InvalidArgumentError(
             f"--only: no such question: {', '.join(unknown)}; there are {', '.join(sorted(known))}"
         )
-    return tuple(q for q in QUESTIONS if not names or q.name in names)
+    return tuple(q for q in questions if not names or q.name in names)

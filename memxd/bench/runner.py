@@ -22,10 +22,10 @@ from memxd.errors import StartupError
 _RUNNING = "running.json"
 
 
-def run(options: Options, progress: Progress, command: str = "") -> Report:
+def run(options: Options, progress: Progress, command: str = "", every: tuple[Question, ...] = QUESTIONS) -> Report:
     """Ask the questions and write ``report.json`` into ``options.out``. Raises StartupError under ``strict`` when
     something that a question needs is not installed."""
-    questions = chosen(options.only)
+    questions = chosen(options.only, every)
     options.out.mkdir(parents=True, exist_ok=True)
     options.work.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = machine.describe(options.work)
@@ -40,7 +40,7 @@ def run(options: Options, progress: Progress, command: str = "") -> Report:
             progress.line(f"[{number}/{len(questions)}] {question.name}: {told}")
             if known is None:
                 parts.save(_ask(question, bench, strict=options.strict))
-    found = tuple(part for q in QUESTIONS if (part := parts.find(q.name)) is not None)
+    found = tuple(part for q in every if (part := parts.find(q.name)) is not None)
     report = Report(about, facts, found)
     write(options.out / REPORT, json.dumps(report.to_json(), ensure_ascii=False, indent=1))
     (options.out / _RUNNING).unlink(missing_ok=True)

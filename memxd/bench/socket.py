@@ -103,9 +103,7 @@ def run(bench: Bench) -> Result:
     return Result(tuple(rows), tuple(budgets), notes)
 
 
-def _one_size(
-    bench: Bench, served: Served, client: Client, size: int, rows: list[Measurement]
-) -> dict[str, Timed]:
+def _one_size(bench: Bench, served: Served, client: Client, size: int, rows: list[Measurement]) -> dict[str, Timed]:
     n = bench.samples(1_000)
     asking = _Asking(bench, client, size, n)
     client.wait_ready()
@@ -123,7 +121,9 @@ def _one_size(
     _by_stage(asking, bench.samples(500), size, rows)
     load = Load(4, 2.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
     seen = put_load(served, bench.questions(QUESTIONS, min(size, AMONG)), load)
-    rows.append(Measurement.of(NAME, "search over the socket", size, "memxd, cached, 4 clients", seen.search_ms / 1e3, "ms"))
+    rows.append(
+        Measurement.of(NAME, "search over the socket", size, "memxd, cached, 4 clients", seen.search_ms / 1e3, "ms")
+    )
     return times
 
 

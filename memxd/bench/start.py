@@ -105,7 +105,9 @@ def _import_and_kill(bench: Bench, served: Served, wanted: int, number: int) -> 
 
     def items() -> Iterator[Item]:
         for vector, text in zip(bench.vectors.queries(wanted + 2_000), bench.source.texts(wanted + 2_000), strict=True):
-            yield Item(f"{text} {number}", vector=vector.tolist(), model_id=bench.embedder.info.id, allow_duplicate=True)
+            yield Item(
+                f"{text} {number}", vector=vector.tolist(), model_id=bench.embedder.info.id, allow_duplicate=True
+            )
 
     with served.client() as client:
         try:

@@ -92,10 +92,10 @@ def open_embedder_for(work: Path, progress: Progress, *, hashing: bool) -> Embed
 
 
 def build(recipe: Recipe, work: Path, embedder: Embedder, progress: Progress, *, fresh: bool = False) -> BuiltStore:
-    """The store in ``work``, found or built. ``fresh``: built anew, unless this process has done so already."""
+    """The store in ``work``, found or built. ``fresh``: built anew."""
     folder = work / recipe.name
     known = _found(folder, recipe)
-    if known is not None and not (fresh and folder not in _BUILT):
+    if known is not None and not fresh:
         return known
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
@@ -106,14 +106,9 @@ def build(recipe: Recipe, work: Path, embedder: Embedder, progress: Progress, *,
         _fill(folder, recipe, embedder, step)
     seconds = time.monotonic() - began
     (folder / _DONE).write_text(json.dumps({"recipe": recipe.text, "seconds": seconds}))
-    _BUILT.add(folder)
     built = BuiltStore(folder, recipe.size, seconds)
     progress.line(f"  built {folder}: {built.bytes / 1e6:,.0f} MB in {seconds:,.0f} s; kept for later runs")
     return built
-
-
-#: What this process has built, so that ``fresh`` does not build it once for each question.
-_BUILT: set[Path] = set()
 
 
 def _found(folder: Path, recipe: Recipe) -> BuiltStore | None:
@@ -164,10 +159,10 @@ class _Clock:
 def records(recipe: Recipe, clock: _Clock | None = None, start: int = 0) -> Iterator[Item]:
     """Items for ``Engine.store_many``: records ``start`` to ``recipe.size``, vectors given."""
     texts = recipe.source.texts(recipe.size, start)
-    for first in range(start, recipe.size, _BLOCK):
-        stop = min(first + _BLOCK, recipe.size)
+    for block in range(start // _BLOCK * _BLOCK, recipe.size, _BLOCK):
+        first, stop = max(start, block), min(block + _BLOCK, recipe.size)
         vectors, topics = recipe.vectors.rows(first, stop)
-        features = _features(recipe, first, stop, topics)
+        features = _features(recipe.vectors.seed, block, first, topics)
         for vector, (tags, kind, importance, event) in zip(vectors, features, strict=True):
             if clock is not None:
                 clock.now += clock.step
@@ -185,16 +180,18 @@ def records(recipe: Recipe, clock: _Clock | None = None, start: int = 0) -> Iter
 
 
 def _features(
-    recipe: Recipe, first: int, stop: int, topics: Int32
+    seed: int, block: int, first: int, topics: Int32
 ) -> Iterator[tuple[tuple[str, ...], int, float, Micros | None]]:
-    """(tags, type, importance, event) of records first..stop-1; the same whatever the store's size."""
-    rng = np.random.default_rng((recipe.vectors.seed, 5, first))
-    luck = rng.random((stop - first, len(SHARES) + 2))
-    kinds = rng.integers(0, len(_TYPES), stop - first)
-    for at in range(stop - first):
-        tags = [tag for n, tag in enumerate(SHARES) if luck[at, n] < SHARES[tag]]
-        tags += [tag for tag, share in TOPIC_SHARES.items() if topics[at] < max(1, round(share * TOPICS))]
-        if first == 0 and at % 400 == 7 and at < 2_000:
+    """(tags, type, importance, event) of records ``first`` and on; drawn by whole blocks, so that they do not depend
+    on the store's size."""
+    rng = np.random.default_rng((seed, 5, block))
+    luck = rng.random((_BLOCK, len(SHARES) + 2))
+    kinds = rng.integers(0, len(_TYPES), _BLOCK)
+    for n, topic in enumerate(topics.tolist(), first):
+        at = n - block
+        tags = [tag for column, tag in enumerate(SHARES) if luck[at, column] < SHARES[tag]]
+        tags += [tag for tag, share in TOPIC_SHARES.items() if topic < max(1, round(share * TOPICS))]
+        if n % 400 == 7 and n < 2_000:
             tags.append(FEW)
         importance = round(float(luck[at, -1]), 3)
         event = int(_NEWEST - luck[at, -2] * _SPREAD) if luck[at, -2] < 0.3 else None
