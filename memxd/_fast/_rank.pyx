@@ -22,12 +22,6 @@ cdef extern from "rank_loops.h" nogil:
     ctypedef struct memxd_moments:
         pass
     void memxd_fill_frequencies()
-    void memxd_factors(
-        const int32_t* rids, size_t n, const int64_t* reference, const uint32_t* retrieval, const uint32_t* access,
-        const float* importance, double now, double half_life, double* recency, double* frequency, double* weight)
-    void memxd_combine(
-        const double* semantic, const double* recency, const double* frequency, const double* importance, size_t n,
-        memxd_weights w, double* raw)
     ctypedef struct memxd_columns:
         const int64_t* reference
         const uint32_t* retrieval
@@ -38,6 +32,12 @@ cdef extern from "rank_loops.h" nogil:
         const uint64_t* content
         const uint64_t* fold
         const uint64_t* tag
+    void memxd_factors(
+        const memxd_columns* c, const int32_t* rids, size_t n, double now, double rate, double* recency,
+        double* frequency, double* weight)
+    void memxd_combine(
+        const double* semantic, const double* recency, const double* frequency, const double* importance, size_t n,
+        memxd_weights w, double* raw)
     memxd_moments memxd_measure(const double* raw, size_t n)
     void memxd_normalise(const double* raw, size_t n, memxd_moments m, double* z, double* score)
 
@@ -59,7 +59,7 @@ cdef extern from "rank_scope.h" nogil:
         const double* semantic
         size_t fused_n
         double now
-        double half_life
+        double rate
         memxd_weights weights
     ctypedef struct memxd_entry:
         pass
@@ -96,7 +96,7 @@ cdef extern from "rank_legs.h" nogil:
         double vector_weight
         double keyword_weight
         double now
-        double half_life
+        double rate
         double low
         double high
         double shifts[3]
@@ -129,7 +129,8 @@ cdef extern from "rank_legs.h" nogil:
         size_t kept_n
         double best_cosine
         double best_relevance
-    double memxd_of_maximum(double rrf, const memxd_rules* r)
+    double memxd_most_rrf(const memxd_rules* r)
+    double memxd_of_maximum(double rrf, double most)
     int memxd_rank_legs(
         const memxd_legs* legs, const memxd_columns* c, size_t columns_size, const memxd_rules* r, memxd_ranked* out)
 
@@ -197,10 +198,10 @@ def factors(
     if n == 0:
         return recency, frequency, weight
     cdef double[::1] r = recency, f = frequency, w = weight
-    cdef double now_f = <double>now, half = <double>half_life
+    cdef memxd_columns c
+    c.reference, c.retrieval, c.access, c.importance = &reference[0], &retrieval[0], &access[0], &importance[0]
     cdef PyThreadState* state = _release(n)
-    memxd_factors(
-        &rids[0], n, &reference[0], &retrieval[0], &access[0], &importance[0], now_f, half, &r[0], &f[0], &w[0])
+    memxd_factors(&c, &rids[0], n, <double>now, 1.0 / <double>half_life, &r[0], &f[0], &w[0])
     _take_back(state)
     return recency, frequency, weight
 
@@ -304,12 +305,12 @@ def rank_all(
     cdef size_t i
     fused, rrf, vector_rank, keyword_rank = fuse_rrf(vector_rids, keyword_rids, r.rrf_k, r.vector_weight, r.keyword_weight)
     scope.n, scope.fused_n = rids.shape[0], fused.shape[0]
-    scope.columns, scope.now, scope.half_life, scope.weights = held.columns, r.now, r.half_life, r.weights
+    scope.columns, scope.now, scope.rate, scope.weights = held.columns, r.now, r.rate, r.weights
     semantic = np.empty(scope.fused_n + 1)
     cdef double[::1] meaning = semantic, rrf_of = rrf
     cdef int32_t[::1] fused_rids = fused, vector_of = vector_rank, keyword_of = keyword_rank
     for i in range(scope.fused_n):
-        meaning[i] = memxd_of_maximum(rrf_of[i], &r)
+        meaning[i] = memxd_of_maximum(rrf_of[i], memxd_most_rrf(&r))
     scope.fused, scope.semantic = _first(fused_rids), &meaning[0]
     if scope.n == 0:
         return ScopeRanking(np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((8, 0)), 0)
@@ -411,7 +412,7 @@ cdef memxd_rules _rules(rules) except *:
     (r.fusion, r.vector_asked, r.keyword_asked, r.rrf_k, r.vector_weight, r.keyword_weight, weights, now, half_life,
      r.normalise, r.dedup, band, shifts, r.word_share, relevance) = rules
     r.weights = _weights(weights)
-    r.now, r.half_life = <double>now, <double>half_life
+    r.now, r.rate = <double>now, 1.0 / <double>half_life
     r.low, r.high = band
     r.shifts[0], r.shifts[1], r.shifts[2] = shifts
     r.relevance[0], r.relevance[1], r.relevance[2] = relevance

@@ -23,7 +23,7 @@ enum { MEMXD_BY_SCORES = 1, MEMXD_BY_RRF = 2, MEMXD_BY_COSINE = 3 };
 typedef struct {
     int fusion, vector_asked, keyword_asked, normalise, dedup;
     int64_t rrf_k;
-    double vector_weight, keyword_weight, now, half_life, low, high, shifts[3], word_share, relevance[3];
+    double vector_weight, keyword_weight, now, rate, low, high, shifts[3], word_share, relevance[3];
     memxd_weights weights;
 } memxd_rules;
 
@@ -35,10 +35,23 @@ typedef struct {
     double best_cosine, best_relevance;
 } memxd_ranked;
 
-static inline double memxd_of_maximum(double rrf, const memxd_rules *r)
+/* The RRF of a row that leads both legs. */
+static inline double memxd_most_rrf(const memxd_rules *r)
 {
-    double most = (r->vector_weight + r->keyword_weight) / (double)(r->rrf_k + 1);
+    return (r->vector_weight + r->keyword_weight) / ((double)r->rrf_k + 1.0);
+}
+
+static inline double memxd_of_maximum(double rrf, double most)
+{
     return most > 0.0 ? rrf / most : 0.0;
+}
+
+MEMXD_CLONES static void memxd_rrf_all(const int32_t *restrict vector_rank, const int32_t *restrict keyword_rank,
+                                       size_t n, double k, double vector_weight, double keyword_weight,
+                                       double *restrict rrf)
+{
+    for (size_t i = 0; i < n; i++)
+        rrf[i] = memxd_rrf(vector_rank[i], keyword_rank[i], k, vector_weight, keyword_weight);
 }
 
 /* The slot of rid, or the free one where it belongs: a table of positions + 1. */
@@ -161,18 +174,19 @@ static void memxd_judge(const memxd_columns *c, const memxd_rules *r, double *le
                         memxd_ranked *out)
 {
     size_t n = out->n;
+    double most = memxd_most_rrf(r);
     for (size_t i = 0; i < n; i++) {
         uint8_t share = c->cjk[out->rids[i]];
         levelled[i] = out->cosine[i] - r->shifts[share < 2 ? share : 2];
-        out->rrf[i] = memxd_rrf(out->vector_rank[i], out->keyword_rank[i], r->rrf_k, r->vector_weight,
-                                r->keyword_weight);
     }
+    memxd_rrf_all(out->vector_rank, out->keyword_rank, n, (double)r->rrf_k, r->vector_weight, r->keyword_weight,
+                  out->rrf);
     memxd_places(levelled, n, r->low, r->high, place, out->semantic);
     if (r->fusion == MEMXD_BY_SCORES)
         memxd_by_scores(out->bm25, out->match, n, r, memxd_largest(out->bm25, n, 0.0),
                         memxd_largest(out->match, n, 0.0), out->semantic);
     for (size_t i = 0; i < n && r->fusion == MEMXD_BY_RRF; i++)
-        out->semantic[i] = memxd_of_maximum(out->rrf[i], r);
+        out->semantic[i] = memxd_of_maximum(out->rrf[i], most);
     for (size_t i = 0; i < n && r->fusion == MEMXD_BY_COSINE; i++)
         out->semantic[i] = out->cosine[i] == out->cosine[i] ? out->cosine[i] : 0.0;
     memxd_relevances(r->vector_asked ? place : out->match, out->match, n, r->relevance, out->relevance);
@@ -215,9 +229,7 @@ static void memxd_order_and_fold(const memxd_columns *c, int mode, memxd_space *
 {
     size_t n = out->n;
     const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
-    for (size_t i = 0; i < n; i++)
-        space->entries[i] = memxd_make_entry(out->raw[i], out->rids[i], (uint32_t)i);
-    memxd_sort_entries(space->entries, space->room, n);
+    memxd_order(out->raw, out->rids, n, space->entries, space->room, (uint32_t *)space->slots);
     for (size_t i = 0; i < n; i++) {
         out->order[i] = (int32_t)memxd_entry_position(space->entries[i]);
         out->folded_into[i] = -1;
@@ -251,8 +263,7 @@ static int memxd_rank_legs(const memxd_legs *legs, const memxd_columns *c, size_
     if (!wrong) {
         size_t n = out->n;
         memxd_judge(c, r, space.levelled, space.place, out);
-        memxd_factors(out->rids, n, c->reference, c->retrieval, c->access, c->importance, r->now, r->half_life,
-                      out->recency, out->frequency, out->importance);
+        memxd_factors(c, out->rids, n, r->now, r->rate, out->recency, out->frequency, out->importance);
         memxd_combine(out->semantic, out->recency, out->frequency, out->importance, n, r->weights, out->raw);
         memxd_normalise(out->raw, n, memxd_measure(out->raw, n), out->z, out->score);
         if (!r->normalise)

@@ -14,7 +14,11 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
     && !defined(__SANITIZE_ADDRESS__)
+#if __GNUC__ >= 12
+#define MEMXD_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
 #define MEMXD_CLONES __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define MEMXD_CLONES
 #endif
@@ -60,11 +64,12 @@ static inline double memxd_double(int64_t v)
     return (h - 19342822341709703277445120.0) + l; /* 2^84 + 2^63 + 2^52 */
 }
 
-static inline double memxd_recency(int64_t reference, double now, double half_life)
+/* rate = 1 / half-life: a division for each row would cost as much as the power. */
+static inline double memxd_recency(int64_t reference, double now, double rate)
 {
     double age = now - memxd_double(reference);
     age = age > 0.0 ? age : 0.0;
-    return memxd_exp2(-(age / half_life));
+    return memxd_exp2(-(age * rate));
 }
 
 /* The frequency factor by count: a table, because a logarithm a row would cost more than all the rest. */
@@ -79,21 +84,61 @@ static void memxd_fill_frequencies(void)
     }
 }
 
-static inline double memxd_frequency(uint32_t retrieval, uint32_t access)
+/* recency, frequency and importance of n <= MEMXD_BLOCK rows whose features lie side by side. */
+MEMXD_CLONES static void memxd_factors_block(
+    size_t n, const int64_t *restrict reference, const uint32_t *restrict retrieval, const uint32_t *restrict access,
+    const float *restrict importance, double now, double rate, double *restrict recency, double *restrict frequency,
+    double *restrict weight)
 {
-    retrieval |= access & (0u - (uint32_t)(retrieval == 0)); /* no branch: nobody could predict it */
-    return memxd_frequencies[retrieval < MEMXD_SATURATED ? retrieval : MEMXD_SATURATED];
+    int32_t counts[MEMXD_BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t count = retrieval[i] ? retrieval[i] : access[i];
+        counts[i] = (int32_t)(count < MEMXD_SATURATED ? count : MEMXD_SATURATED);
+    }
+    for (size_t i = 0; i < n; i++)
+        frequency[i] = memxd_frequencies[counts[i]];
+    for (size_t i = 0; i < n; i++) {
+        recency[i] = memxd_recency(reference[i], now, rate);
+        weight[i] = (double)importance[i];
+    }
 }
 
-static void memxd_factors(const int32_t *restrict rids, size_t n, const int64_t *restrict reference,
-                          const uint32_t *restrict retrieval, const uint32_t *restrict access,
-                          const float *restrict importance, double now, double half_life, double *restrict recency,
-                          double *restrict frequency, double *restrict weight)
+/* What ranking reads of each row, by rid. */
+typedef struct {
+    const int64_t *reference;
+    const uint32_t *retrieval, *access;
+    const float *importance;
+    const uint8_t *type, *cjk;
+    const uint64_t *content, *fold, *tag;
+} memxd_columns;
+
+/* The features of rows that lie apart, brought side by side. */
+typedef struct {
+    int64_t reference[MEMXD_BLOCK];
+    uint32_t retrieval[MEMXD_BLOCK], access[MEMXD_BLOCK];
+    float importance[MEMXD_BLOCK];
+} memxd_gathered;
+
+static inline void memxd_gather(const memxd_columns *c, const int32_t *restrict rids, size_t n,
+                                memxd_gathered *restrict out)
 {
     for (size_t i = 0; i < n; i++) {
-        recency[i] = memxd_recency(reference[rids[i]], now, half_life);
-        frequency[i] = memxd_frequency(retrieval[rids[i]], access[rids[i]]);
-        weight[i] = (double)importance[rids[i]];
+        out->reference[i] = c->reference[rids[i]];
+        out->retrieval[i] = c->retrieval[rids[i]];
+        out->access[i] = c->access[rids[i]];
+        out->importance[i] = c->importance[rids[i]];
+    }
+}
+
+static void memxd_factors(const memxd_columns *c, const int32_t *rids, size_t n, double now, double rate,
+                          double *recency, double *frequency, double *weight)
+{
+    memxd_gathered g;
+    for (size_t at = 0; at < n; at += MEMXD_BLOCK) {
+        size_t count = n - at < MEMXD_BLOCK ? n - at : MEMXD_BLOCK;
+        memxd_gather(c, rids + at, count, &g);
+        memxd_factors_block(count, g.reference, g.retrieval, g.access, g.importance, now, rate, recency + at,
+                            frequency + at, weight + at);
     }
 }
 
@@ -108,7 +153,7 @@ static inline double memxd_weighted(memxd_weights w, double semantic, double rec
     return ((w.s * semantic + w.r * recency) + w.f * frequency) + w.m * importance;
 }
 
-static void memxd_combine(const double *restrict semantic, const double *restrict recency,
+MEMXD_CLONES static void memxd_combine(const double *restrict semantic, const double *restrict recency,
                           const double *restrict frequency, const double *restrict importance, size_t n,
                           memxd_weights w, double *restrict raw)
 {
@@ -116,27 +161,15 @@ static void memxd_combine(const double *restrict semantic, const double *restric
         raw[i] = memxd_weighted(w, semantic[i], recency[i], frequency[i], importance[i]);
 }
 
-/* What ranking reads of each row, by rid. */
-typedef struct {
-    const int64_t *reference;
-    const uint32_t *retrieval, *access;
-    const float *importance;
-    const uint8_t *type, *cjk;
-    const uint64_t *content, *fold, *tag;
-} memxd_columns;
-
 /* raw of n <= MEMXD_BLOCK rows whose features lie side by side. */
-MEMXD_CLONES static void memxd_score_block(
+static void memxd_score_block(
     size_t n, const double *restrict semantic, const int64_t *restrict reference, const uint32_t *restrict retrieval,
-    const uint32_t *restrict access, const float *restrict importance, double now, double half_life, memxd_weights w,
+    const uint32_t *restrict access, const float *restrict importance, double now, double rate, memxd_weights w,
     double *restrict raw)
 {
-    double often[MEMXD_BLOCK];
-    for (size_t i = 0; i < n; i++)
-        often[i] = memxd_frequency(retrieval[i], access[i]);
-    for (size_t i = 0; i < n; i++)
-        raw[i] = memxd_weighted(w, semantic[i], memxd_recency(reference[i], now, half_life), often[i],
-                                (double)importance[i]);
+    double since[MEMXD_BLOCK], often[MEMXD_BLOCK], weight[MEMXD_BLOCK];
+    memxd_factors_block(n, reference, retrieval, access, importance, now, rate, since, often, weight);
+    memxd_combine(semantic, since, often, weight, n, w, raw);
 }
 
 /* NaN compares false and so counts as low. */
@@ -177,33 +210,59 @@ MEMXD_CLONES static void memxd_range(const double *restrict raw, size_t n, doubl
     }
 }
 
-/* Sums of the distances from a shift and of their squares, in interleaved lanes (Chan, Golub, LeVeque 1983). */
+/* Sums of the distances from a shift and of their squares in interleaved lanes (Chan, Golub, LeVeque 1983), and the
+ * largest value but for NaN. Lanes 0..3 and 4..7 are a vector each, because compilers keep arrays of lanes in memory. */
 typedef struct {
-    double one[MEMXD_LANES], two[MEMXD_LANES];
+    memxd_four one[2], two[2];
 } memxd_sums;
 
-/* Add n values; all calls but the last bring a multiple of MEMXD_LANES. */
-MEMXD_CLONES static void memxd_add(memxd_sums *sums, const double *restrict raw, size_t n, double shift)
+/* In every lane the larger one; NaN in v does not count. */
+static inline void memxd_raise(memxd_four *most, memxd_four v)
 {
-    memxd_sums s = *sums;
-    size_t base = 0;
-    for (; base + MEMXD_LANES <= n; base += MEMXD_LANES)
-        for (int lane = 0; lane < MEMXD_LANES; lane++) {
-            double d = raw[base + lane] - shift;
-            s.one[lane] += d;
-            s.two[lane] += d * d;
-        }
-    for (int lane = 0; base + lane < n; lane++) {
-        double d = raw[base + lane] - shift;
-        s.one[lane] += d;
-        s.two[lane] += d * d;
-    }
-    *sums = s;
+    memxd_four_masks more = v > *most;
+    *most = (memxd_four)(((memxd_four_masks)v & more) | ((memxd_four_masks)*most & ~more));
 }
 
-static inline double memxd_fold(const double *lanes)
+/* Add n values and answer the largest but for NaN, -infinity when there is none; all calls but the last bring a
+ * multiple of MEMXD_LANES. */
+MEMXD_CLONES static double memxd_add(memxd_sums *sums, const double *raw, size_t n, double shift)
 {
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    memxd_four one_a = sums->one[0], one_b = sums->one[1], two_a = sums->two[0], two_b = sums->two[1], a, b;
+    memxd_four most_a = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, most_b = most_a;
+    double most = -INFINITY;
+    size_t base = 0;
+    for (; base + MEMXD_LANES <= n; base += MEMXD_LANES) {
+        memcpy(&a, raw + base, sizeof a);
+        memcpy(&b, raw + base + 4, sizeof b);
+        memxd_raise(&most_a, a);
+        memxd_raise(&most_b, b);
+        a -= shift;
+        b -= shift;
+        one_a += a;
+        one_b += b;
+        two_a += a * a;
+        two_b += b * b;
+    }
+    sums->one[0] = one_a;
+    sums->one[1] = one_b;
+    sums->two[0] = two_a;
+    sums->two[1] = two_b;
+    memxd_raise(&most_a, most_b);
+    for (int lane = 0; lane < 4; lane++)
+        most = most_a[lane] > most ? most_a[lane] : most;
+    for (int lane = 0; base + lane < n; lane++) {
+        double d = raw[base + lane] - shift;
+        most = raw[base + lane] > most ? raw[base + lane] : most;
+        sums->one[lane / 4][lane % 4] += d;
+        sums->two[lane / 4][lane % 4] += d * d;
+    }
+    return most;
+}
+
+static inline double memxd_fold(const memxd_four *lanes)
+{
+    memxd_four a = lanes[0], b = lanes[1];
+    return ((a[0] + a[1]) + (a[2] + a[3])) + ((b[0] + b[1]) + (b[2] + b[3]));
 }
 
 /* A value of the set, mean and deviation (0 = no spread) of the distances from it, smallest and largest finite value
@@ -237,7 +296,7 @@ MEMXD_CLONES static void memxd_clamp_all(double *raw, size_t n, double low, doub
 static memxd_moments memxd_measure(const double *raw, size_t n)
 {
     memxd_moments none = {0.0, 0.0, 0.0, 0.0, 0.0};
-    memxd_sums sums = {{0.0}, {0.0}}, again = {{0.0}, {0.0}};
+    memxd_sums sums = {{{0.0}}}, again = {{{0.0}}};
     double low, high, shift, part[MEMXD_BLOCK];
     if (n == 0)
         return none;

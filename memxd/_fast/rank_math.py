@@ -50,7 +50,7 @@ def exp2(x: float) -> float:
 def recency(reference: int, now: int, half_life: int) -> float:
     """2^(-age / half-life), the age never negative; microseconds."""
     age = max(float(now) - float(reference), 0.0)
-    return exp2(-(age / float(half_life)))
+    return exp2(-(age * (1.0 / float(half_life))))
 
 
 def frequency(count: int) -> float:

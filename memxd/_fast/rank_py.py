@@ -51,7 +51,7 @@ def fuse_rrf(
     vector_rank = [by_vector.get(rid, 0) for rid in rids]
     keyword_rank = [by_keyword.get(rid, 0) for rid in rids]
     score = [
-        (vector_weight / (k + v) if v else 0.0) + (keyword_weight / (k + w) if w else 0.0)
+        (vector_weight / (float(k) + v) if v else 0.0) + (keyword_weight / (float(k) + w) if w else 0.0)
         for v, w in zip(vector_rank, keyword_rank, strict=True)
     ]
     return (
@@ -218,7 +218,7 @@ def rank_all(
 
 
 def _of_maximum(rrf: float, rules: RankRules) -> float:
-    most = (rules.vector_weight + rules.keyword_weight) / float(rules.rrf_k + 1)
+    most = (rules.vector_weight + rules.keyword_weight) / (float(rules.rrf_k) + 1.0)
     return rrf / most if most > 0.0 else 0.0
 
 
@@ -307,7 +307,7 @@ def _place(cosine: float, low: float, high: float) -> float:
 
 
 def _rrf(vector_rank: int, keyword_rank: int, rules: RankRules) -> float:
-    k = rules.rrf_k
+    k = float(rules.rrf_k)
     return (rules.vector_weight / (k + vector_rank) if vector_rank else 0.0) + (
         rules.keyword_weight / (k + keyword_rank) if keyword_rank else 0.0
     )

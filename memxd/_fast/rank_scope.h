@@ -24,7 +24,7 @@ typedef struct {
     const int32_t *fused;
     const double *semantic;
     size_t fused_n;
-    double now, half_life;
+    double now, rate;
     memxd_weights weights;
 } memxd_scope;
 
@@ -62,9 +62,7 @@ MEMXD_CLONES static int memxd_ascending(const int32_t *restrict rids, size_t n, 
 static void memxd_score_rows(const memxd_scope *s, size_t at, size_t count, double *restrict raw)
 {
     double meaning[MEMXD_BLOCK] = {0.0};
-    int64_t reference[MEMXD_BLOCK];
-    uint32_t retrieval[MEMXD_BLOCK], access[MEMXD_BLOCK];
-    float importance[MEMXD_BLOCK];
+    memxd_gathered g;
     const memxd_columns *c = &s->columns;
     const int32_t *rids = s->rids + at;
     int32_t first = rids[0], last = rids[count - 1];
@@ -75,45 +73,19 @@ static void memxd_score_rows(const memxd_scope *s, size_t at, size_t count, doub
     }
     if ((size_t)(last - first) == count - 1) { /* no gap: the columns can be read as they lie */
         memxd_score_block(count, meaning, c->reference + first, c->retrieval + first, c->access + first,
-                          c->importance + first, s->now, s->half_life, s->weights, raw);
+                          c->importance + first, s->now, s->rate, s->weights, raw);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        reference[i] = c->reference[rids[i]];
-        retrieval[i] = c->retrieval[rids[i]];
-        access[i] = c->access[rids[i]];
-        importance[i] = c->importance[rids[i]];
-    }
-    memxd_score_block(count, meaning, reference, retrieval, access, importance, s->now, s->half_life, s->weights, raw);
-}
-
-/* The largest of n <= MEMXD_BLOCK scores in each chunk; NaN does not count, -infinity when there is nothing else. */
-MEMXD_CLONES static void memxd_chunk_maxima(const double *restrict raw, size_t n, double *restrict maxima)
-{
-    for (size_t first = 0; first < n; first += MEMXD_CHUNK) {
-        double lanes[MEMXD_LANES], most;
-        size_t count = n - first < MEMXD_CHUNK ? n - first : MEMXD_CHUNK, i = 0;
-        for (int lane = 0; lane < MEMXD_LANES; lane++)
-            lanes[lane] = -INFINITY;
-        for (; i + MEMXD_LANES <= count; i += MEMXD_LANES)
-            for (int lane = 0; lane < MEMXD_LANES; lane++) {
-                double v = raw[first + i + lane];
-                lanes[lane] = v > lanes[lane] ? v : lanes[lane];
-            }
-        for (; i < count; i++)
-            lanes[0] = raw[first + i] > lanes[0] ? raw[first + i] : lanes[0];
-        most = lanes[0];
-        for (int lane = 1; lane < MEMXD_LANES; lane++)
-            most = lanes[lane] > most ? lanes[lane] : most;
-        maxima[first / MEMXD_CHUNK] = most;
-    }
+    memxd_gather(c, rids, count, &g);
+    memxd_score_block(count, meaning, g.reference, g.retrieval, g.access, g.importance, s->now, s->rate, s->weights,
+                      raw);
 }
 
 /* Moments of a scope in which something is not finite: two more passes. */
 static memxd_moments memxd_measure_again(const memxd_scope *s)
 {
     memxd_moments none = {0.0, 0.0, 0.0, 0.0, 0.0};
-    memxd_sums sums = {{0.0}, {0.0}};
+    memxd_sums sums = {{{0.0}}};
     double raw[MEMXD_BLOCK], low = INFINITY, high = -INFINITY, l, h, shift = 0.0;
     for (size_t at = 0; at < s->n; at += MEMXD_BLOCK) {
         size_t count = s->n - at < MEMXD_BLOCK ? s->n - at : MEMXD_BLOCK;
@@ -137,7 +109,7 @@ static memxd_moments memxd_measure_again(const memxd_scope *s)
 /* Score every row: moments, and the largest score of each chunk. 0, or -1 when rids are not as they must be. */
 static int memxd_scan(const memxd_scope *s, size_t columns_size, double *maxima, memxd_moments *moments)
 {
-    memxd_sums sums = {{0.0}, {0.0}};
+    memxd_sums sums = {{{0.0}}};
     double raw[MEMXD_BLOCK], shift = 0.0;
     int32_t before = -1;
     for (size_t at = 0; at < s->n; at += MEMXD_BLOCK) {
@@ -149,8 +121,8 @@ static int memxd_scan(const memxd_scope *s, size_t columns_size, double *maxima,
             return -1;
         memxd_score_rows(s, at, count, raw);
         shift = at ? shift : raw[0];
-        memxd_add(&sums, raw, count, shift);
-        memxd_chunk_maxima(raw, count, maxima + at / MEMXD_CHUNK);
+        for (size_t i = 0; i < count; i += MEMXD_CHUNK)
+            *maxima++ = memxd_add(&sums, raw + i, count - i < MEMXD_CHUNK ? count - i : MEMXD_CHUNK, shift);
     }
     *moments = memxd_all_finite(&sums) ? memxd_of_sums(&sums, s->n, shift, -INFINITY, INFINITY) : memxd_measure_again(s);
     return 0;
@@ -305,8 +277,7 @@ static void memxd_fill_best(const memxd_scope *s, const memxd_best *best, const 
         semantic[i] = fused ? s->semantic[f] : 0.0;
     }
     memcpy(ids + 3 * m, best->folded_into, m * sizeof *ids);
-    memxd_factors(ids, m, s->columns.reference, s->columns.retrieval, s->columns.access, s->columns.importance, s->now,
-                  s->half_life, recency, frequency, importance);
+    memxd_factors(&s->columns, ids, m, s->now, s->rate, recency, frequency, importance);
     memxd_combine(semantic, recency, frequency, importance, m, s->weights, raw);
     memxd_normalise(raw, m, best->moments, z, score);
     if (!normalise)

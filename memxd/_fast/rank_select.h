@@ -3,6 +3,7 @@
 #ifndef MEMXD_RANK_SELECT_H
 #define MEMXD_RANK_SELECT_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -57,9 +58,10 @@ static inline int32_t memxd_take(const int64_t *keys, size_t n, size_t *i, int32
     return rank;
 }
 
-static inline double memxd_rrf(int32_t a_rank, int32_t b_rank, int64_t k, double a_weight, double b_weight)
+static inline double memxd_rrf(int32_t a_rank, int32_t b_rank, double k, double a_weight, double b_weight)
 {
-    return (a_rank ? a_weight / (double)(k + a_rank) : 0.0) + (b_rank ? b_weight / (double)(k + b_rank) : 0.0);
+    double a = a_weight / (k + (double)a_rank), b = b_weight / (k + (double)b_rank);
+    return (a_rank ? a : 0.0) + (b_rank ? b : 0.0);
 }
 
 /* Outputs have room for a_n + b_n, keys for twice as many; answers how many rids there are. */
@@ -77,7 +79,7 @@ static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t 
         rids[n] = rid;
         a_rank[n] = memxd_take(a_keys, a_n, &i, rid);
         b_rank[n] = memxd_take(b_keys, b_n, &j, rid);
-        score[n] = memxd_rrf(a_rank[n], b_rank[n], k, a_weight, b_weight);
+        score[n] = memxd_rrf(a_rank[n], b_rank[n], (double)k, a_weight, b_weight);
     }
     return n;
 }
@@ -202,6 +204,52 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
     }
     if (from != entries)
         memcpy(entries, from, n * sizeof *entries);
+}
+
+/* Entries of n scores, best first. Spread over n buckets by size, which hold about one each unless scores crowd; room is
+ * for n entries, starts for memxd_buckets(n) + 1 numbers. */
+static inline size_t memxd_buckets(size_t n)
+{
+    size_t buckets = 1;
+    while (buckets < n)
+        buckets *= 2;
+    return buckets;
+}
+
+static void memxd_order(const double *score, const int32_t *rids, size_t n, memxd_entry *entries, memxd_entry *room,
+                        uint32_t *starts)
+{
+    size_t buckets = memxd_buckets(n);
+    double low = n ? score[0] : 0.0, high = low, scale;
+    for (size_t i = 0; i < n; i++) {
+        low = score[i] < low ? score[i] : low;
+        high = score[i] > high ? score[i] : high;
+        low = score[i] == score[i] ? low : -INFINITY; /* NaN: no buckets */
+    }
+    scale = (double)buckets / (high - low);
+    if (!(scale > 0.0 && scale < INFINITY)) {
+        for (size_t i = 0; i < n; i++)
+            entries[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+        memxd_sort_entries(entries, room, n);
+        return;
+    }
+    memset(starts, 0, (buckets + 1) * sizeof *starts);
+    for (size_t i = 0; i < n; i++) {
+        size_t bucket = (size_t)((high - score[i]) * scale);
+        bucket = bucket < buckets ? bucket : buckets - 1;
+        room[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+        starts[bucket + 1]++;
+    }
+    for (size_t b = 0; b < buckets; b++)
+        starts[b + 1] += starts[b];
+    for (size_t i = 0; i < n; i++) {
+        size_t bucket = (size_t)((high - score[i]) * scale);
+        bucket = bucket < buckets ? bucket : buckets - 1;
+        entries[starts[bucket]++] = room[i];
+    }
+    for (size_t b = 0, first = 0; b < buckets; first = starts[b++])
+        if (starts[b] - first > 1)
+            memxd_sort_entries(entries + first, room, starts[b] - first);
 }
 
 /* -- deduplication ------------------------------------------------------------------------------------------------- */
