@@ -36,8 +36,7 @@ typedef struct {
     const float *bounds;   /* by window: no document's share of the weight is larger */
     float bound;           /* the same for all */
     int64_t from, to;      /* what belongs to the scope (or may) */
-    int64_t df;
-    int64_t known_df; /* as of known_deaths, -1 = not known */
+    int64_t df, known_df; /* as of known_deaths, -1 = not known */
     int32_t known_deaths;
 } bm25_list;
 
@@ -48,10 +47,7 @@ typedef struct {
     float weight, bound;
 } bm25_lane;
 
-typedef struct {
-    float ratio;
-    int32_t lane;
-} bm25_turn;
+typedef struct { float ratio; int32_t lane; } bm25_turn;
 
 typedef struct {
     float sums[BM25_WINDOW]; /* zero between windows */
@@ -66,22 +62,17 @@ typedef struct {
     int64_t segment_count, terms;
     const double *weights, *priors;
     double prior_rows, average, k1, fixed, slope;
-    int32_t scope;
-    int64_t rows;
-    const int32_t *rids; /* the selection */
-    int64_t m;
-    const uint8_t *mask; /* the selection by rid; NULL = look it up */
-    int64_t mask_size;
+    int32_t scope; int64_t rows;
+    const int32_t *rids; int64_t m; /* the selection */
+    const uint8_t *mask; int64_t mask_size; /* the selection by rid; NULL = look it up */
     const int32_t *places; /* segments, then documents, of the selection: score these alone; NULL = read the lists */
     const int32_t *also, *also_places;
     int64_t also_count, k, kept;
     int32_t *best; /* with score and match: a heap whose root is the worst, in the end best first */
-    double *score, *match, *also_score, *also_match, *idf;
-    int64_t *df;
+    double *score, *match, *also_score, *also_match, *idf; int64_t *df;
     double *impact, *said; /* by term: idf x weight; how much it says */
     double said_total, margin;
-    bm25_lane *lanes;
-    bm25_turn *turns;
+    bm25_lane *lanes; bm25_turn *turns;
     int32_t *others; /* lanes of the window that only complete */
     float *reach;    /* with others: sum of the bounds up to each */
     bm25_scratch *scratch;
