@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from vector_world import everything, features, only, stored, unit, wait_until
 
+from memxd._fast.dot_py import Effort
 from memxd.index.selection import Selection
-from memxd.index.vector import VectorIndex, VectorTuning, build
-from memxd.index.vector.graph import Graph
+from memxd.index.vector import VectorIndex, VectorTuning, build, probe
 from memxd.model import Change, IndexState
 
 D = 48
 ROWS = 6_000
 #: Every selection of more than 20 rows may go through the graph, however costly.
 EAGER = VectorTuning(
-    exact_limit=20, graph_min=400, tail_min=150, tail_share=0.02, dead_min=150, probe_cost=0.0, settle_seconds=0.0
+    small_limit=20, exact_limit=20, graph_min=400, tail_min=150, tail_share=0.02, dead_min=150, settle_seconds=0.0
 )
 
 
@@ -47,24 +47,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[VectorInde
     index = open_index(tmp_path_factory.mktemp("graph"), replace(EAGER, settle_seconds=0.5))
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     assert index.status().tail_entries <= 150
     yield index, vectors, topic
     index.close()
 
 
 class Probes:
-    """Counts what is asked of the graphs."""
+    """Counts the walks through graphs."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.asked: list[int] = []
-        candidates = Graph.candidates
+        self.asked: list[Effort] = []
+        effort = probe._effort
 
-        def counting(graph: Graph, query: np.ndarray, count: int, deadline: object) -> np.ndarray:
-            self.asked.append(count)
-            return candidates(graph, query, count, deadline)  # type: ignore[arg-type]
+        def counting(*asked: object) -> Effort | None:
+            made = effort(*asked)  # type: ignore[arg-type]
+            self.asked += [made] if made is not None else []
+            return made
 
-        patch.setattr(Graph, "candidates", counting)
+        patch.setattr(probe, "_effort", counting)
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_a_graph_reopens_with_equal_answers(built: tuple[VectorIndex, np.ndarray
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     before = [index.search(v, everything(800), 20) for v in vectors[:20]]
     index.close()
     again = open_index(tmp_path)
@@ -153,8 +154,8 @@ def test_changes_after_the_graph_count_at_once(tmp_path: Path, probes: Probes) -
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
-    index._tuning = replace(EAGER, tail_min=10**6, dead_min=10**6)  # from here on the graph stays as it is
+    wait_until(lambda: not index._renewal.due())
+    index._renewal.tuning = replace(EAGER, tail_min=10**6, dead_min=10**6)  # from here on the graph stays as it is
     extra, _ = structured(4, 200)
     revision = 900
     for at in range(200):
@@ -186,7 +187,7 @@ def test_over_fetching_allows_for_several_chunks_of_one_memory(tmp_path: Path) -
     for rid, vector in enumerate(vectors):
         near = unit(vector + 0.02 * np.random.default_rng(rid).standard_normal((6, D)))
         index.apply(stored(rid + 1, rid, near))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     for query in vectors[:25]:
         hits, exact = (index.search(query, everything(300), 20, exact=e) for e in (False, True))
         assert len(set(hits.rids.tolist())) == len(hits) == 20
@@ -201,9 +202,9 @@ def test_a_damaged_graph_loses_nothing_and_is_built_again(tmp_path: Path, how: s
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     index.close()
-    (path,) = tmp_path.glob("graph*")
+    (path,) = tmp_path.glob("links*")
     raw = path.read_bytes()
     if how == "gone":
         path.unlink()
@@ -265,6 +266,6 @@ def test_sixty_four_threads_search_while_rows_come_and_go(tmp_path: Path) -> Non
                 index.flush()
         stop.set()
         assert sum(answer.result(timeout=60) for answer in answers) >= 64
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     assert index.status().entries == 600
     index.close()
