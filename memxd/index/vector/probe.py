@@ -105,10 +105,12 @@ def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> 
     if allowed <= (tuning.small_limit if share >= 0.5 else tuning.exact_limit):
         return None
     needed = math.ceil(k * per_memory * tuning.over_fetch)
+    wide = max(tuning.wide, tuning.wide_fetch * needed)
     return Effort(
         near=max(tuning.near, min(4 * tuning.near, math.ceil(needed / share))),
-        some=max(tuning.some, tuning.some_fetch * needed),
-        wide=max(tuning.wide, tuning.wide_fetch * needed),
+        # Links between the rows of a thin selection are few: it needs a wide walk in any case.
+        some=wide if share < tuning.thin_share else max(tuning.some, tuning.some_fetch * needed),
+        wide=wide,
         needed=needed,
         budget=int(allowed / 2),  # a vector met on a walk costs about two of a scan
         share=share,

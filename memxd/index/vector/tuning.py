@@ -27,8 +27,9 @@ class VectorTuning:
     some_fetch: int = 3  #: ... and at least so many times the rows wanted
     wide: int = 1_024  #: as ``some``, where few rows near the question are selected
     wide_fetch: int = 12  #: as ``some_fetch``, where few rows near the question are selected
+    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows counts as ``wide`` always
     connectivity: int = 16  #: edges of a graph node (M)
-    expansion_add: int = 100  #: beam width when building (efConstruction)
+    expansion_add: int = 128  #: beam width when building (efConstruction)
     build_threads: int = 1  #: threads of the building child process
     build_batch: int = 1_024  #: vectors between two looks at whether the parent still lives
     settle_seconds: float = 2.0  #: a renewal waits for so long without a change, or until it is overdue

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from memxd.errors import MemxdError
-from memxd.index.vector import build
 from memxd.index.vector.files import GRAPH, LINKS
 from memxd.index.vector.manifest import GraphFile
 from memxd.index.vector.rows import Rows
@@ -27,6 +26,8 @@ from memxd.index.vector.tuning import VectorTuning
 __all__ = ["GraphBuildError", "Upkeep", "build_graph"]
 
 _log = logging.getLogger(__name__)
+#: Run, never imported: it loads USearch (memxd/native.py says why that matters).
+_CHILD = Path(__file__).with_name("build.py")
 _POLL = 0.05  # seconds between two looks at the child and at what the owner wants
 
 
@@ -113,7 +114,7 @@ def build_graph(
         "batch": tuning.build_batch,
         "nice": 10,
     }
-    told = _run([sys.executable, "-P", str(Path(build.__file__)), json.dumps(options)], ended)
+    told = _run([sys.executable, "-P", str(_CHILD), json.dumps(options)], ended)
     if base is not None and told["from_row"] != base.rows:
         _log.warning("the graph of the vector index could not be extended, its file is damaged: it was built anew")
     shape = {name: told[name] for name in ("entries", "fan", "blocks", "upper_fan", "entry", "levels")}

@@ -14,8 +14,9 @@ import pytest
 from vector_world import everything, features, only, stored, unit, wait_until
 
 from memxd._fast.dot_py import Effort
+from memxd.index.durable import block_sums
 from memxd.index.selection import Selection
-from memxd.index.vector import VectorIndex, VectorTuning, build, probe
+from memxd.index.vector import VectorIndex, VectorTuning, probe, upkeep
 from memxd.model import Change, IndexState
 
 D = 48
@@ -226,7 +227,7 @@ def test_a_building_process_that_fails_is_told_and_tried_again(tmp_path: Path, m
     vectors, _ = structured(8, 500)
     index = open_index(tmp_path / "index", replace(EAGER, retry_seconds=0.2))
     with monkeypatch.context() as patch:
-        patch.setattr(build, "__file__", str(broken))
+        patch.setattr(upkeep, "_CHILD", broken)
         for rid, vector in enumerate(vectors):
             index.apply(stored(rid + 1, rid, vector[None]))
         wait_until(lambda: "no memory left" in index.status().message)
@@ -269,3 +270,42 @@ def test_sixty_four_threads_search_while_rows_come_and_go(tmp_path: Path) -> Non
     wait_until(lambda: not index._renewal.due())
     assert index.status().entries == 600
     index.close()
+
+
+@pytest.mark.parametrize("harm", ["", "a flipped byte", "a file that cannot be read"])
+def test_a_graph_is_extended_from_its_file_or_else_built_anew(tmp_path: Path, harm: str) -> None:
+    vectors, _ = structured(11, 1_500)
+    index = open_index(tmp_path, replace(EAGER, settle_seconds=0.3))
+    for rid, vector in enumerate(vectors[:700]):
+        index.apply(stored(rid + 1, rid, vector[None]))
+    wait_until(lambda: not index._renewal.due())
+    graph = index._holder.current.graph
+    assert graph is not None
+    base = tmp_path / graph.file.base
+    raw = base.read_bytes()
+    if harm == "a flipped byte":
+        base.write_bytes(raw[:9000] + bytes([raw[9000] ^ 1]) + raw[9001:])
+    elif harm:
+        base.write_bytes(b"nothing of USearch's" * 8)  # with sums that match: the child fails
+        graph.file = replace(graph.file, base_sums=sums_of(base))
+    for rid in range(700, 1_500):
+        index.apply(stored(rid + 1, rid, vectors[rid : rid + 1]))
+    wait_until(lambda: not index._renewal.due())
+    assert (index.status().tail_entries < 200, index.status().message) == (True, "")
+    queries, _ = structured(12, 40)
+    found = 0
+    for query in queries:
+        exact, walked = (index.search(query, everything(1_500), 20, exact=e) for e in (True, False))
+        found += len(np.intersect1d(exact.rids, walked.rids))
+    assert found >= 0.99 * 20 * len(queries)
+    index.close()
+    kinds = [path.name.split("-")[0] for path in sorted(tmp_path.iterdir())]
+    assert kinds == ["graph", "links", "manifest.bin", "rows", "vectors"]
+    again = open_index(tmp_path)
+    assert again.status().tail_entries < 200
+    again.close()
+
+
+def sums_of(path: Path) -> tuple[int, int, int]:
+    raw = np.fromfile(path, np.uint8)
+    return (len(raw), *block_sums(raw))

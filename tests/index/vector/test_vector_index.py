@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -378,3 +380,8 @@ def test_a_vector_of_another_dimension_fails_the_index(index: VectorIndex) -> No
         index.rebuild(iter([stored(4, 4, np.ones((1, D + 1), np.float32))]))
     index.rebuild(iter([stored(4, 4, np.ones((1, D), np.float32))]))
     assert index.available
+
+
+def test_usearch_is_not_loaded_into_the_daemon_s_process() -> None:
+    code = "import sys, memxd.engine.indexes, memxd.index.vector; sys.exit('usearch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
