@@ -107,7 +107,7 @@ def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> 
     needed = math.ceil(k * per_memory * tuning.over_fetch)
     wide = max(tuning.wide, tuning.wide_fetch * needed)
     return Effort(
-        near=max(tuning.near, min(4 * tuning.near, math.ceil(needed / share))),
+        near=max(tuning.near, min(2 * tuning.near, math.ceil(needed / share))),
         # Links between the rows of a thin selection are few: it needs a wide walk in any case.
         some=wide if share < tuning.thin_share else max(tuning.some, tuning.some_fetch * needed),
         wide=wide,
