@@ -27,7 +27,9 @@ class VectorTuning:
     some_fetch: int = 4  #: ... and at least so many times the rows wanted
     wide: int = 1_536  #: as ``some``, where few rows near the question are selected
     wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
-    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows counts as ``wide`` always
+    wide_share: float = 0.004  #: ... and at least this share of what the graph knows
+    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
+    kept_cost: int = 30  #: keeping one row on a second look costs as much as scanning so many vectors
     connectivity: int = 16  #: edges of a graph node (M)
     expansion_add: int = 128  #: beam width when building (efConstruction)
     build_threads: int = 1  #: threads of the building child process
