@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memxd.bench.load import Floats, Load, Seen, put_load
+from memxd.bench.client_process import Load
+from memxd.bench.load import Floats, Seen, put_load
 from memxd.bench.measure import Budget, Measurement, Result
 from memxd.bench.served import Served, serve
 

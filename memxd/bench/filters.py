@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from memxd.bench.client_process import SHOW_ALL
 from memxd.bench.measure import Budget, Measurement, Result, alternate
-from memxd.bench.truth import Stored, nearest
 from memxd.bench.served import serve
+from memxd.bench.truth import Stored, nearest
 from memxd.client import Client, rank, where
 from memxd.model import Filter, SearchAnswer
 

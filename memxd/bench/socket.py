@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memxd.bench.client_process import SHOW_ALL
-from memxd.bench.load import Load, put_load
+from memxd.bench.client_process import SHOW_ALL, Load
+from memxd.bench.load import put_load
 from memxd.bench.measure import Budget, Measurement, Result, Timed, alternate, timed
 from memxd.bench.parents import PUBLISHED, parents
 from memxd.bench.served import Served, serve
@@ -37,7 +37,7 @@ EMBEDDED_SLACK = 0.5
 LARGE_FACTOR = 2.0
 QUESTIONS = 64
 CACHED, EMBEDDED, ALONE = "memxd, cached", "memxd, embedded", "one embedding"
-#: Questions are about the first so many texts: making the texts of the largest store anew would take longer than asking.
+#: Questions are about the first so many texts: making all texts of the largest store anew takes longer than asking.
 AMONG = 50_000
 
 
