@@ -31,6 +31,7 @@ class Load:
 
     ``store_share``: share of calls that store, 0..1. ``distinct``: no question is asked twice; else all clients ask the
     first ``repeated`` over and over, their vectors cached. ``pause``: seconds that a client waits after a refusal.
+    ``processes``: how many processes the clients share at most.
     """
 
     clients: int
@@ -40,6 +41,7 @@ class Load:
     repeated: int = 64
     pause: float = 0.02
     seed: int = 0
+    processes: int = 16
 
 
 @dataclass(frozen=True, slots=True)

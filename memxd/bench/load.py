@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from memxd.bench.client_process import Job, Load
 from memxd.bench.served import Served, clean_environ
 
-#: Client processes at most.
-PROCESSES = 16
 #: Seconds beyond the load itself that a client may take to start and to end.
 _GRACE = 120.0
 
@@ -73,7 +71,7 @@ def running_load(served: Served, texts: Sequence[str], load: Load) -> Iterator[_
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memxd-load-")))
         file = folder / "texts"
         file.write_text("\n".join(" ".join(text.split()) for text in texts), encoding="utf-8")
-        processes = [_start(stack) for _ in range(min(load.clients, PROCESSES))]
+        processes = [_start(stack) for _ in range(min(load.clients, load.processes))]
         shares = [len(part) for part in np.array_split(np.arange(load.clients), len(processes))]
         firsts = np.cumsum([0, *shares[:-1]]).tolist()
         for process, threads, first in zip(processes, shares, firsts, strict=True):

@@ -119,7 +119,7 @@ def _one_size(bench: Bench, served: Served, client: Client, size: int, rows: lis
         extra = {"daemon_cpu_ms": cpu} if variant == CACHED else {}
         rows.append(Measurement.of(NAME, "search over the socket", size, variant, samples, "ms", **extra))
     _by_stage(asking, bench.samples(500), size, rows)
-    load = Load(4, 2.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
+    load = Load(4, 1.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
     seen = put_load(served, bench.questions(QUESTIONS, min(size, AMONG)), load)
     rows.append(
         Measurement.of(NAME, "search over the socket", size, "memxd, cached, 4 clients", seen.search_ms / 1e3, "ms")
