@@ -1,9 +1,8 @@
 """A search end to end: the real daemon as a process, its socket, one Python client, k = 10, explain off.
 
-Owns the rows of the end-to-end budgets: the empty call as the floor, the question's vector cached, new words with
-the caller's own vector, every hit explained, the question embedded (held against one embedding of the same run), four clients, the first
-search after a start, and where the time goes inside the daemon. Sizes are asked one after another, so that the largest
-can be held against the main one. The peers are the parents' pipelines in process (``parents``).
+Owns the rows of the end-to-end budgets: the empty call as the floor, the question's vector cached, new words with the
+caller's own vector, every hit explained, the question embedded (beside one embedding of the same run), four clients,
+the first search after a start, and where the time goes. The peers are the parents' pipelines in process (``parents``).
 
 The stores' vectors are drawn and the model's own are far from them: the graph's walk takes longer than it does for a
 question of the same structure ("vector given"), and refusing is turned off, since all would be refused.
