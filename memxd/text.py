@@ -18,21 +18,22 @@ _TELLING = frozenset("%#&@*")
 _APOSTROPHES = frozenset("'\u2019\u2018\u02bc`\u00b4")
 #: Where the kept copy of a number's own punctuation is parked while the rest is dropped (plane 15, private use).
 _PARKED = 0xF0000
-_IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)|(?<![^\s(\[])[-\u2212](?=\d)")
+# Each pattern begins with what it looks for, since a search that begins with a look behind tries every character.
+_IN_NUMBER = re.compile(r"[^\w\s](?=\d)(?:(?<=\d.)|(?<=[-\u2212])(?<![^\s(\[].))", re.DOTALL)
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_NEEDLESS_GAP = re.compile(f"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+_NEEDLESS_GAP = re.compile(f" (?:(?<=[{_UNSPACED}] )|(?=[{_UNSPACED}]))")
 #: Raised or lowered figures and fractions become ordinary digits under NFKC and would melt into the number before.
 _MARKS = {"<super>": "^", "<sub>": "_", "<fraction>": " "}
 
 
-class _Fold(dict[int, str]):
+class _Fold(dict[int, str | None]):
     """Translation table that learns each character's class when it first meets it."""
 
-    def __missing__(self, code: int) -> str:
+    def __missing__(self, code: int) -> str | None:
         char = chr(code)
         category = unicodedata.category(char)
         if char in _APOSTROPHES or category == "Cf" or 0xFE00 <= code <= 0xFE0F:
-            folded = ""
+            folded: str | None = None
         elif (category[0] in "PZ" and char not in _TELLING) or category == "Cc":
             folded = " "
         else:

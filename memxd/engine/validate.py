@@ -14,6 +14,7 @@ import unicodedata
 import zoneinfo
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from memxd.engine.content import is_blank, trim
@@ -58,6 +59,7 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
     return InvalidArgumentError.field(field, description, **metadata)
 
 
+@lru_cache(maxsize=1_024)
 def scope(value: Scope) -> Scope:
     """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
     return Scope(_scope_part("scope.agent_id", value.agent_id), _scope_part("scope.user_id", value.user_id))

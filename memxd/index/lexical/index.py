@@ -116,7 +116,7 @@ class LexicalIndex:
         if change.features is None:
             entry: Entry | None = (change.rid, None, 0, change.revision)
         elif change.text is not None:
-            entry = (change.rid, *document_terms(change.text), change.revision)
+            entry = (change.rid, *(change.terms or document_terms(change.text)), change.revision)
         else:
             entry = None
         with self._applying:
