@@ -60,6 +60,17 @@ def _park(match: re.Match[str]) -> str:
     return chr(_PARKED + (0x2D if code == 0x2212 else code & 0xFFFF))
 
 
+def _without_punctuation(text: str) -> str:
+    """Piece by piece between the parked ones, because an ASCII text is translated twelve times as fast as another."""
+    pieces: list[str] = []
+    at = 0
+    for match in _IN_NUMBER.finditer(text):
+        pieces += text[at : match.start()].translate(_FOLD), _park(match)
+        at = match.end()
+    pieces.append(text[at:].translate(_FOLD))
+    return "".join(pieces)
+
+
 def fold_text(text: str) -> str:
     """``text`` without what does not change its meaning: NFKC, case, punctuation, spacing, variation selectors.
 
@@ -68,8 +79,7 @@ def fold_text(text: str) -> str:
     written without spaces. A text of nothing but punctuation is returned as it is.
     """
     folded = unicodedata.normalize("NFKC", _marked(text)).casefold()
-    folded = _IN_NUMBER.sub(_park, folded).translate(_FOLD)
-    folded = " ".join(folded.split())
+    folded = " ".join(_without_punctuation(folded).split())
     if not folded.isascii():
         folded = _NEEDLESS_GAP.sub("", folded)
     return folded or text

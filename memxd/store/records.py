@@ -146,7 +146,7 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
             content=content,
             type=MemoryType(type),
             tags=codec.to_tags(tags),
-            metadata=json.loads(facts),
+            metadata=json.loads(facts) if metadata else {},
             importance=importance + 0.0,
             created_at=created,
             updated_at=created,
