@@ -85,7 +85,7 @@ class Indexes:
 
         def opened() -> Indexes:
             mine = store.identity
-            columns = Columns.open(folders[0], database_id=mine)
+            columns = Columns.open(folders[0], database_id=mine, kernel=kernels.choose)
             vector = VectorIndex.open(
                 folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot, database_id=mine
             )
