@@ -73,6 +73,18 @@ class ReadBase:
         )
         return [ScopeTotals(Scope(agent, user), total, active) for agent, user, total, active in found.fetchall()]
 
+    def is_empty(self) -> bool:
+        """Whether there are no memories at all."""
+        [found] = self._connection.execute("SELECT EXISTS(SELECT 1 FROM memories)").fetchone()
+        return not found
+
+    def holds_more_than(self, rows: int) -> bool:
+        """Whether there are more memories than this; takes time by that number only."""
+        [found] = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM memories LIMIT ?)", (rows + 1,)
+        ).fetchone()
+        return bool(found > rows)
+
     def totals(self) -> Totals:
         """Counts over all scopes."""
         return Totals(
@@ -93,9 +105,7 @@ class ReadBase:
 
         One statement, so both are of one moment also outside of a transaction, and one row.
         """
-        [revision, text] = self._connection.execute(
-            _SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)
-        ).fetchone()
+        [revision, text] = self._connection.execute(_SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)).fetchone()
         return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
 
     def _scope(self, number: int) -> Scope:
