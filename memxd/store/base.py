@@ -19,8 +19,9 @@ from memxd.store.counters import Counters
 from memxd.store.identity import renew
 from memxd.store.types import Row, ScopeTotals, Totals
 
-_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), '[' || coalesce(group_concat(r), '') || ']'
- FROM (SELECT {codec.ROW} AS r FROM memories AS m WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
+_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
+ '[' || coalesce(group_concat(r), '') || ']' FROM (SELECT {codec.ROW} AS r FROM memories AS m
+ WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
 CHUNKS = 2
@@ -93,9 +94,7 @@ class ReadBase:
 
         One statement, so both are of one moment also outside of a transaction, and one row.
         """
-        [revision, text] = self._connection.execute(
-            _SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)
-        ).fetchone()
+        [revision, text] = self._connection.execute(_SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)).fetchone()
         return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
 
     def _scope(self, number: int) -> Scope:
