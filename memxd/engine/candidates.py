@@ -6,7 +6,7 @@ its score in the other as well), and what happens when a leg cannot answer. Does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan
+from memxd.engine.wordmatch import prior
 from memxd.errors import IndexUnavailableError
 from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits, QueryTerms
@@ -30,8 +31,8 @@ class Candidates:
     """What the legs brought. Arrays of the union share the order of ``rids`` (ascending).
 
     ``vector_rids``/``keyword_rids`` int32 best first; ``rids`` int32[n]; ``cosines`` float64[n], NaN = no vector;
-    ``keyword`` float64[n] BM25, 0 = no word in common; ``chunks`` int32[n], -1 = none.
-    ``document_frequency``: selected rows that hold a query term, by term; a term without an entry occurs nowhere.
+    ``keyword`` float64[n] BM25, 0 = no word in common; ``words`` float64[n] word match, 0..1; ``chunks`` int32[n],
+    -1 = none.
     """
 
     query: str
@@ -41,8 +42,8 @@ class Candidates:
     rids: Int32
     cosines: Float64
     keyword: Float64
+    words: Float64
     chunks: Int32
-    document_frequency: Mapping[str, int]
     vector_asked: bool
     keyword_asked: bool
     degraded: list[Degradation] = field(default_factory=list)
@@ -121,7 +122,7 @@ class Legs:
         also = vector_hits.rids if vector_hits is not None else None
         try:
             self._indexes.require(IndexKind.KEYWORD)
-            return self._indexes.lexical.search(terms, selection, plan.candidates, also=also, deadline=deadline)
+            return self._indexes.lexical.search(terms, selection, plan.candidates, also, deadline, prior(terms))
         except IndexUnavailableError as error:
             degraded.append(Degradation(DegradedCause.KEYWORD_INDEX_UNAVAILABLE, error.message))
             return None
@@ -140,20 +141,21 @@ class Legs:
         rids = np.union1d(vector_rids, keyword_rids).astype(np.int32)
         cosines = np.full(rids.shape[0], np.nan)
         chunks = np.full(rids.shape[0], -1, np.int32)
-        keyword = np.zeros(rids.shape[0])
+        keyword, shares = np.zeros(rids.shape[0]), np.zeros(rids.shape[0])
         if hits is not None:
             at = np.searchsorted(rids, vector_rids)
             cosines[at], chunks[at] = hits.cosines, hits.chunks
         if words is not None:
             if hits is not None:
-                keyword[np.searchsorted(rids, vector_rids)] = words.also_scores
-            keyword[np.searchsorted(rids, keyword_rids)] = words.scores
+                at = np.searchsorted(rids, vector_rids)
+                keyword[at], shares[at] = words.also_scores, words.also_match
+            at = np.searchsorted(rids, keyword_rids)
+            keyword[at], shares[at] = words.scores, words.match
         if hits is not None and vector is not None:
             lacking = np.flatnonzero(np.isnan(cosines))
             if lacking.size:
                 cosines[lacking], chunks[lacking] = self._indexes.vector.cosines(vector, rids[lacking])
         return Candidates(
-            query, terms, vector_rids, keyword_rids, rids, cosines, keyword, chunks,
-            {} if words is None else dict(zip(words.matched_terms, words.document_frequency, strict=True)),
+            query, terms, vector_rids, keyword_rids, rids, cosines, keyword, shares, chunks,
             hits is not None, words is not None, degraded,
         )  # fmt: skip

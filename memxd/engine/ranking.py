@@ -17,7 +17,6 @@ from memxd.engine.candidates import Candidates
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Fusion, Plan, Reference
 from memxd.engine.relevance import Band, relevance, words_alone
-from memxd.engine.wordmatch import informativeness, word_match
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
 from memxd.model import Dedup
@@ -80,7 +79,7 @@ class Ranker:
             plan.vector_weight,
             plan.keyword_weight,
         )
-        words = self._word_match(found, selection)
+        words = found.words
         cjk = self._indexes.columns.arrays().cjk[rids]
         levelled = self._band.level(found.cosines, cjk_share(found.query), cjk)
         place = self._band.place(levelled)
@@ -124,13 +123,6 @@ class Ranker:
         if total == 0.0:
             return np.zeros(found.rids.shape[0])
         return (vector_weight * by_meaning + keyword_weight * by_words) / total
-
-    def _word_match(self, found: Candidates, selection: Selection) -> Float64:
-        """Share of the question's informative words in each candidate, 0..1."""
-        if not found.keyword_asked or not len(found.terms):
-            return np.zeros(found.rids.shape[0])
-        said = informativeness(found.terms, len(selection), found.document_frequency)
-        return word_match(said, self._indexes.lexical.frequencies(found.terms, found.rids))
 
     # -- the four factors and the order --------------------------------------------------------------------------------
 
