@@ -19,8 +19,9 @@ from memxd.store.counters import Counters
 from memxd.store.identity import renew
 from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
-_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), '[' || coalesce(group_concat(r), '') || ']'
- FROM (SELECT {codec.ROW} AS r FROM memories AS m WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
+_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
+ '[' || coalesce(group_concat(r), '') || ']' FROM (SELECT {codec.ROW} AS r FROM memories AS m
+ WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
 CHUNKS = 2
