@@ -6,12 +6,39 @@ The arithmetic is in dot.h. Each function is one section without the GIL.
 import numpy as np
 
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, uint16_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t
+from libc.stdlib cimport calloc, free
 
 cdef extern from "dot.h" nogil:
     ctypedef float (*memxd_dot_fn)(const float *query, const uint16_t *row, Py_ssize_t width)
     memxd_dot_fn memxd_dot_pick(int variant)
     void MEMXD_PREFETCH(const void *address)
+
+cdef extern from "walk.h" nogil:
+    ctypedef struct memxd_near:
+        float cosine
+        int32_t row
+    ctypedef struct memxd_walk:
+        const uint16_t *matrix
+        const int32_t *rids
+        const int32_t *head
+        const int32_t *links
+        const int32_t *at
+        const int32_t *upper
+        Py_ssize_t nodes, dimension, fan, blocks, upper_fan
+        int32_t entry, levels
+        const float *query
+        memxd_dot_fn dot
+        const uint8_t *mask
+        Py_ssize_t capacity
+        const int32_t *chosen
+        Py_ssize_t chosen_size
+        Py_ssize_t near, some, wide, needed, budget
+        double share
+        memxd_near *found
+        Py_ssize_t found_size, scored
+    int memxd_walk_run(memxd_walk *walk)
+    void memxd_walk_free(memxd_walk *walk)
 
 cdef memxd_dot_fn dot = memxd_dot_pick(0)
 
@@ -168,3 +195,88 @@ def search_rids(query, matrix, head, after, rids, k, /):
                 sift_down(&tr[0], &tc[0], &tw[0], limit, r[i], cosine, row)
         order_heap(&tr[0], &tc[0], &tw[0], size)
     return top_rids[:size], top_cosines[:size], top_rows[:size]
+
+
+cdef struct Best:
+    int32_t *rids
+    float *cosines
+    int32_t *rows
+    Py_ssize_t size, limit
+
+
+cdef inline void keep(Best *best, int32_t rid, float cosine, int32_t row) noexcept nogil:
+    """Put a memory among the best ``limit``."""
+    if best.size < best.limit:
+        sift_up(best.rids, best.cosines, best.rows, best.size, rid, cosine, row)
+        best.size += 1
+    elif worse(best.cosines[0], best.rids[0], cosine, rid):
+        sift_down(best.rids, best.cosines, best.rows, best.limit, rid, cosine, row)
+
+
+cdef inline bint first_time(uint8_t *done, int32_t rid) noexcept nogil:
+    cdef uint8_t bit = <uint8_t>(1 << (rid & 7))
+    if done[rid >> 3] & bit:
+        return False
+    done[rid >> 3] |= bit
+    return True
+
+
+cdef inline void consider(
+    memxd_walk *walk, uint8_t *done, Best *best, const int32_t *after, Py_ssize_t count, int32_t row,
+) noexcept nogil:
+    """The memory of a row, when it is selected and was not looked at yet: its best chunk, among the best."""
+    cdef int32_t rid = walk.rids[row], place
+    cdef float cosine
+    if 0 <= rid < walk.capacity and walk.mask[rid] and first_time(done, rid):
+        best_row(walk.query, walk.matrix, count, walk.dimension, after, walk.head[rid], &cosine, &place)
+        if place >= 0:
+            keep(best, rid, cosine, place)
+
+
+def search_graph(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort, /):
+    cdef const float[::1] q = query
+    cdef const uint16_t[:, ::1] m = matrix.view(np.uint16)
+    cdef const int32_t[::1] h = head, a = after, owner = by_row, at = graph.at, r = rids
+    cdef const int32_t[:, ::1] links = graph.links, upper = graph.upper
+    cdef const uint8_t[::1] allowed = mask
+    cdef Py_ssize_t width = m.shape[1], count = min(m.shape[0], a.shape[0])
+    cdef Py_ssize_t end = min(<Py_ssize_t>tail_end, count, owner.shape[0]), limit = max(0, min(<Py_ssize_t>k, r.shape[0])), i
+    cdef memxd_walk walk
+    cdef Best best
+    cdef uint8_t *done
+    cdef int fine
+    walk.nodes, walk.dimension, walk.fan = min(links.shape[0], at.shape[0], end), width, links.shape[1]
+    walk.blocks, walk.upper_fan, walk.entry, walk.levels = upper.shape[0], upper.shape[1], graph.entry, graph.levels
+    walk.near, walk.some, walk.wide, walk.needed, walk.budget, walk.share = effort
+    walk.capacity = min(allowed.shape[0], h.shape[0])
+    if q.shape[0] != width or links.shape[1] > 256 or min(walk.near, walk.some, walk.wide) < 1:
+        raise ValueError("the query has another length than a row, the graph too many links, or a beam is below 1")
+    top_rids, top_cosines, top_rows = np.empty(limit, np.int32), np.empty(limit, np.float32), np.empty(limit, np.int32)
+    if limit == 0 or end <= 0 or width == 0 or walk.capacity == 0:
+        return top_rids[:0], top_cosines[:0], top_rows[:0], 0
+    cdef int32_t[::1] tr = top_rids, tw = top_rows
+    cdef float[::1] tc = top_cosines
+    best.rids, best.cosines, best.rows, best.size, best.limit = &tr[0], &tc[0], &tw[0], 0, limit
+    walk.matrix, walk.rids, walk.head, walk.query, walk.mask = &m[0, 0], &owner[0], &h[0], &q[0], &allowed[0]
+    walk.links = &links[0, 0] if walk.nodes > 0 and walk.fan else NULL
+    walk.at = &at[0] if walk.nodes > 0 else NULL
+    walk.upper = &upper[0, 0] if walk.blocks and walk.upper_fan else NULL
+    walk.chosen, walk.chosen_size, walk.dot = &r[0], r.shape[0], dot
+    done = <uint8_t *>calloc(walk.capacity // 8 + 1, 1)
+    if done == NULL:
+        raise MemoryError
+    with nogil:
+        fine = memxd_walk_run(&walk)
+        if fine:
+            for i in range(walk.found_size):
+                consider(&walk, done, &best, &a[0], count, walk.found[i].row)
+            for i in range(walk.nodes, end):
+                if i + AHEAD < end and 0 <= owner[i + AHEAD] < walk.capacity and allowed[owner[i + AHEAD]]:
+                    prefetch(&m[0, 0], width, count, <int32_t>(i + AHEAD))
+                consider(&walk, done, &best, &a[0], count, <int32_t>i)
+            order_heap(&tr[0], &tc[0], &tw[0], best.size)
+        memxd_walk_free(&walk)
+        free(done)
+    if not fine:
+        raise MemoryError
+    return top_rids[:best.size], top_cosines[:best.size], top_rows[:best.size], walk.scored

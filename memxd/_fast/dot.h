@@ -11,8 +11,14 @@
 
 typedef float (*memxd_dot_fn)(const float *query, const uint16_t *row, ptrdiff_t width);
 
+/* The empty volatile statement keeps GCC from taking a function that only prefetches for one without effect, whose
+ * calls it removes. */
 #if defined(__GNUC__) || defined(__clang__)
-#define MEMXD_PREFETCH(address) __builtin_prefetch((address), 0, 1)
+#define MEMXD_PREFETCH(address) \
+    do { \
+        __builtin_prefetch((address), 0, 3); \
+        __asm__ volatile(""); \
+    } while (0)
 #else
 #define MEMXD_PREFETCH(address) ((void)(address))
 #endif

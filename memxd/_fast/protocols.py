@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64
+from memxd._fast.dot_py import Effort, GraphArrays
 
 #: Weights of semantic, recency, frequency and importance.
 Weights = tuple[float, float, float, float]
@@ -142,3 +143,19 @@ class DotKernel(Protocol):
     def search_rids(
         self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, k: int, /
     ) -> tuple[I32, F32, I32]: ...
+
+    def search_graph(
+        self,
+        query: F32,
+        matrix: NDArray[np.float16],
+        head: I32,
+        after: I32,
+        by_row: I32,
+        graph: GraphArrays,
+        mask: U8,
+        rids: I32,
+        tail_end: int,
+        k: int,
+        effort: Effort,
+        /,
+    ) -> tuple[I32, F32, I32, int]: ...

@@ -19,14 +19,16 @@ class Selection:
     """Row ids that may be answered.
 
     ``rids``: int32[m], strictly ascending, each below ``capacity``. ``capacity``: length of the by-rid arrays the
-    selection was made from (``Columns.arrays()`` taken later are at least as long).
+    selection was made from (``Columns.arrays()`` taken later are at least as long). ``scope_no``: the scope all of them
+    belong to, which statistics are counted over; -1 = none.
     """
 
-    __slots__ = ("_mask", "capacity", "rids")
+    __slots__ = ("_mask", "capacity", "rids", "scope_no")
 
-    def __init__(self, rids: Int32, capacity: int) -> None:
+    def __init__(self, rids: Int32, capacity: int, scope_no: int = -1) -> None:
         self.rids = rids
         self.capacity = capacity
+        self.scope_no = scope_no
         self._mask: Mask | None = None
 
     @classmethod
@@ -50,7 +52,7 @@ class Selection:
     def changed(self, rids: Int32, gone: Int32, come: Int32, capacity: int) -> Selection:
         """A selection of ``rids`` that differs from this one by ``gone``, then ``come``: takes a copy of the mask along
         when there is one. ``capacity`` >= this one's."""
-        other = Selection(rids, capacity)
+        other = Selection(rids, capacity, self.scope_no)
         if self._mask is not None:
             mask = np.zeros(capacity, np.uint8)
             mask[: self.capacity] = self._mask

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from memxd.model.base import Json, Micros
 from memxd.model.enums import Dedup, MemoryType, Mode, Profile, State
-from memxd.model.nouns import Filter, Scope
+from memxd.model.nouns import NO_FILTER, Filter, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,10 @@ class Ranking:
     tau: float | None = None
 
 
+#: No wishes: the profile's own choice throughout.
+AS_THE_PROFILE = Ranking()
+
+
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     """A question. Field meanings: ``SearchRequest`` in the proto; None means the documented default."""
@@ -74,9 +78,9 @@ class SearchQuery:
     scope: Scope
     query: str
     k: int | None = None
-    filter: Filter = field(default_factory=Filter)
+    filter: Filter = NO_FILTER
     mode: Mode | None = None
-    ranking: Ranking = field(default_factory=Ranking)
+    ranking: Ranking = AS_THE_PROFILE
     min_relevance: float | None = None
     explain: bool = False
     record_retrieval: bool = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from memxd.store.counters import Counters
 from memxd.store.identity import renew
 from memxd.store.types import Row, ScopeTotals, Totals
 
+_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), '[' || coalesce(group_concat(r), '') || ']'
+ FROM (SELECT {codec.ROW} AS r FROM memories AS m WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
 CHUNKS = 2
@@ -26,12 +28,14 @@ CHUNKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What all transactions of a store share. ``scopes`` holds committed scopes only; they are never removed."""
+    """What all transactions of a store share. ``scopes`` holds committed scopes by number, ``numbers`` their numbers:
+    a scope is never removed and its number never given to another."""
 
     clock: Clock
     ids: IdFactory
     counters: Counters
     scopes: dict[int, Scope] = field(default_factory=dict)
+    numbers: dict[Scope, int] = field(default_factory=dict)
 
 
 class ReadBase:
@@ -48,10 +52,16 @@ class ReadBase:
 
     def scope_no(self, scope: Scope) -> int | None:
         """The number of a scope, or None when nothing was ever stored in it."""
+        known = self._context.numbers.get(scope)
+        if known is not None:
+            return known
         found = self._connection.execute(
             "SELECT scope_no FROM scopes WHERE agent_id = ? AND user_id = ?", (scope.agent_id, scope.user_id)
         ).fetchone()
-        return int(found[0]) if found else None
+        if not found:
+            return None
+        self._remember_scope(found[0], scope)
+        return int(found[0])
 
     def scopes(self, limit: int) -> list[ScopeTotals]:
         """The ``limit`` largest scopes that hold memories, largest first, ties by name."""
@@ -78,6 +88,16 @@ class ReadBase:
         found = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(found[0]) if found else None
 
+    def survivors(self, scope_no: int, rids: Sequence[int]) -> tuple[dict[int, Row], int]:
+        """The rows of ``rids`` by rid, without those that are gone or of another scope, and the newest revision.
+
+        One statement, so both are of one moment also outside of a transaction, and one row.
+        """
+        [revision, text] = self._connection.execute(
+            _SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)
+        ).fetchone()
+        return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
+
     def _scope(self, number: int) -> Scope:
         known = self._context.scopes.get(number)
         if known is None:
@@ -91,6 +111,7 @@ class ReadBase:
 
     def _remember_scope(self, number: int, scope: Scope) -> None:
         self._context.scopes[number] = scope
+        self._context.numbers[scope] = number
 
     def _values(self, rest: str, parameters: Iterable[Any]) -> list[list[Any]]:
         """All rows of ``SELECT <ROW> FROM memories AS m <rest>``, as ROW arrays, in one step."""

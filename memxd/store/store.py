@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memxd.errors import MemxdError
-from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory
+from memxd.model import NO_DEADLINE, Change, Clock, Deadline, IdFactory, Scope
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
@@ -23,7 +23,7 @@ from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
 from memxd.store.soundness import check, damaged, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
-from memxd.store.types import CommitListener, CounterListener
+from memxd.store.types import CommitListener, CounterListener, Row
 from memxd.store.writer import Writer
 
 T = TypeVar("T")
@@ -39,6 +39,10 @@ class Store:
         self, path: Path, version: int, identity: str, context: Context, writer: Writer, readers: ReaderPool
     ) -> None:
         """Called by ``open`` only."""
+        self._listener: CommitListener | None = None
+        writer.on_commit = self._committed
+        with readers.snapshot(NO_DEADLINE) as read:
+            self._revision = read.revision()
         self._path = path
         self._version = version
         self._identity = identity
@@ -80,11 +84,21 @@ class Store:
     def on_commit(self) -> CommitListener | None:
         """Called on the writer thread after COMMIT and before the callers are answered, with the changes in revision
         order. Should not raise: what it is told of is stored already, so its error is logged and goes nowhere."""
-        return self._writer.on_commit
+        return self._listener
 
     @on_commit.setter
     def on_commit(self, listener: CommitListener | None) -> None:
-        self._writer.on_commit = listener
+        self._listener = listener
+
+    def _committed(self, changes: list[Change]) -> None:
+        self._revision = changes[-1].revision
+        if self._listener is not None:
+            self._listener(changes)
+
+    @property
+    def revision(self) -> int:
+        """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
+        return self._revision
 
     @property
     def on_counters(self) -> CounterListener | None:
@@ -134,6 +148,21 @@ class Store:
         A statement that runs past the deadline is interrupted (DeadlineExceededError, CancelledError).
         """
         return self._readers.snapshot(deadline)
+
+    def scope_no(self, scope: Scope, deadline: Deadline = NO_DEADLINE) -> int | None:
+        """The number of a scope, or None when nothing was ever stored in it. Asks SQLite for unknown ones only."""
+        known = self._context.numbers.get(scope)
+        if known is None:
+            with self._readers.snapshot(deadline) as read:
+                known = read.scope_no(scope)
+        return known
+
+    def survivors(
+        self, scope_no: int, rids: Sequence[int], deadline: Deadline = NO_DEADLINE
+    ) -> tuple[dict[int, Row], int]:
+        """The rows of up to a few hundred ``rids`` by rid, without those that are gone or of another scope, and the
+        revision they are of. Raises as ``read``, but does not interrupt itself."""
+        return self._readers.survivors(scope_no, rids, deadline)
 
     def count_access(self, rid: int) -> None:
         """Count one Get. In memory; flushed every second and at close."""

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memxd._fast import dot_py
+from memxd._fast.dot_py import Effort, GraphArrays
 from memxd._fast.protocols import DotKernel
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dot" / "cases.json").read_text())["cases"]
@@ -176,3 +177,74 @@ def test_a_row_of_nan_never_matches(kernel: DotKernel) -> None:
     asked = np.arange(2, dtype=np.int32)
     rids, cosines, rows = kernel.search_rids(np.ones(2, np.float32), matrix, head, after, asked, 5)
     assert (rids.tolist(), cosines.tolist(), rows.tolist()) == ([0], [1.0], [1])
+
+
+def small_world(rng: np.random.Generator, nodes: int, levels: int) -> GraphArrays:
+    """Random links on every level: some to nowhere, some twice."""
+    links = rng.integers(-2, nodes + 2, (nodes, 6)).astype(np.int32)
+    at = np.full(nodes, -1, np.int32)
+    high = rng.permutation(nodes)[: max(1, nodes // 4)]
+    at[high] = np.arange(len(high), dtype=np.int32) * levels
+    upper = rng.choice(high, (len(high) * levels, 3)).astype(np.int32)
+    return GraphArrays(links, at, upper, int(high[0]), levels)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 90), st.sampled_from([0.03, 0.3, 0.8, 1.0]), st.integers(0, 25))
+@settings(max_examples=150, deadline=None)
+def test_twins_walk_a_graph_alike(seed: int, nodes: int, share: float, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = nodes + int(rng.integers(0, 8))  # some that the graph does not know
+    by_row = np.sort(rng.integers(0, rows, rows)).astype(np.int32)  # some memories with several rows
+    head, after = np.full(rows, -1, np.int32), np.full(rows, -1, np.int32)
+    for row in range(rows - 1, -1, -1):
+        after[row], head[by_row[row]] = head[by_row[row]], row
+    by_row[rng.random(rows) < 0.1] = -1
+    matrix = rng.integers(-2, 3, (rows, 16)).astype(np.float16)  # few distinct values: many ties
+    matrix[rng.random(matrix.shape) < 0.002] = np.nan
+    query = rng.integers(-2, 3, 16).astype(np.float32)
+    graph = small_world(rng, nodes, int(rng.integers(0, 4)))
+    mask = (rng.random(rows) < share).astype(np.uint8)
+    rids = np.flatnonzero(mask).astype(np.int32)
+    beams = rng.integers(1, 30, 4).tolist()
+    effort = Effort(*beams, budget=int(rng.choice([3, 40, 10**9])), share=share)
+    asked = (query, matrix, head, after, by_row, graph, mask, rids, int(rng.integers(nodes, rows + 3)), k, effort)
+    left, right = dot_py.search_graph(*asked), compiled_kernel().search_graph(*asked)
+    assert left[0].tolist() == right[0].tolist()
+    assert same_bits(left[1], right[1])
+    assert left[2].tolist() == right[2].tolist()
+    assert left[3] == right[3]
+    assert not mask[left[0]].size or mask[left[0]].all()
+
+
+def test_a_walk_as_wide_as_the_graph_finds_what_a_scan_finds(kernel: DotKernel) -> None:
+    rng = np.random.default_rng(4)
+    matrix = rng.standard_normal((300, 24)).astype(np.float16)
+    links = np.stack([np.roll(np.arange(300), step) for step in (1, -1, 17, -17)], axis=1).astype(np.int32)
+    graph = GraphArrays(links, np.full(300, -1, np.int32), np.empty((0, 2), np.int32), 0, 0)
+    head, after = np.arange(300, dtype=np.int32), np.full(300, -1, np.int32)
+    for share in (1.0, 0.4):
+        mask = (rng.random(300) < share).astype(np.uint8)
+        rids = np.flatnonzero(mask).astype(np.int32)
+        query = rng.standard_normal(24).astype(np.float32)
+        wide = Effort(300, 300, 300, 300, 10**9, share)
+        found = kernel.search_graph(query, matrix, head, after, head, graph, mask, rids, 300, 20, wide)
+        expected = kernel.search_rids(query, matrix, head, after, rids, 20)
+        assert [part.tolist() for part in found[:3]] == [part.tolist() for part in expected]
+
+
+def test_a_walk_refuses_what_it_cannot_walk(kernel: DotKernel) -> None:
+    query, matrix, zero = np.ones(4, np.float32), np.ones((1, 4), np.float16), np.zeros(1, np.int32)
+    graph = GraphArrays(np.full((1, 4), -1, np.int32), zero - 1, np.empty((0, 2), np.int32), 0, 0)
+    rest = (np.ones(1, np.uint8), zero, 1, 3)
+    fine = Effort(1, 1, 1, 1, 99, 1.0)
+    assert kernel.search_graph(query, matrix, zero, zero - 1, zero, graph, *rest, fine)[0].tolist() == [0]
+    with pytest.raises(ValueError, match="beam"):
+        kernel.search_graph(query, matrix, zero, zero - 1, zero, graph, *rest, fine._replace(near=0))
+    with pytest.raises(ValueError, match="length"):
+        kernel.search_graph(query[:3], matrix, zero, zero - 1, zero, graph, *rest, fine)
+    broad = graph._replace(links=np.full((1, 257), -1, np.int32))
+    with pytest.raises(ValueError, match="links"):
+        kernel.search_graph(query, matrix, zero, zero - 1, zero, broad, *rest, fine)
+    for entry in (-1, 1, 2**31 - 1):  # a damaged graph: nothing but the tail is found
+        lost = graph._replace(entry=entry)
+        assert kernel.search_graph(query, matrix, zero, zero - 1, zero, lost, *rest, fine)[0].tolist() == []

@@ -149,7 +149,7 @@ class Columns:
             table = self._table
             scope = None if scope_no is None else table.scopes.get(scope_no)
             arrays = table.arrays
-            if scope is None:
+            if scope is None or scope_no is None:
                 return Selection(np.empty(0, np.int32), arrays.capacity)
             epoch, cached, touched = scope.epoch, scope.cached, scope.touched_since_cached()
             everything = scope.rids(arrays) if restrict is None else None
@@ -160,7 +160,7 @@ class Columns:
             rids = everything[by_moment(arrays, everything, view)]
         else:
             if cached is None or touched is None or not cached.begin <= view.now < cached.end:
-                scope.cached = cached = select_default(arrays, everything, view.now, epoch)
+                scope.cached = cached = select_default(arrays, everything, view.now, epoch, scope_no)
             elif touched:
                 scope.cached = cached = cached.refreshed(arrays, touched, view.now, epoch)
             if not _narrows(view.filter):
@@ -171,7 +171,7 @@ class Columns:
             with self._lock:
                 return table.tags.passing(wanted)
 
-        return Selection(by_filter(arrays, rids, view.filter, passing), arrays.capacity)
+        return Selection(by_filter(arrays, rids, view.filter, passing), arrays.capacity, scope_no)
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Write the snapshot; ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises

@@ -37,7 +37,7 @@ class CachedSelection:
     def refreshed(self, arrays: ColumnArrays, touched: list[int], now: int, epoch: int) -> CachedSelection:
         """The same after changes of the ``touched`` rows: copies instead of a look at every row of the scope."""
         rids = np.unique(np.array(touched, np.int32))
-        part = select_default(arrays, rids, now, epoch)
+        part = select_default(arrays, rids, now, epoch, self.selection.scope_no)
         old, new = self.selection.rids, part.selection.rids
         if len(old) and rids[0] <= old[-1]:
             old = old[~Selection(rids, arrays.capacity).contains(old)] if len(rids) > 16 else _without(old, rids)
@@ -46,14 +46,14 @@ class CachedSelection:
         return CachedSelection(epoch, max(self.begin, part.begin), min(self.end, part.end), selection)
 
 
-def select_default(arrays: ColumnArrays, rids: Rids, now: int, epoch: int) -> CachedSelection:
-    """The active, unexpired ones of ``rids`` at ``now``, and for which moments that stays true."""
+def select_default(arrays: ColumnArrays, rids: Rids, now: int, epoch: int, scope_no: int) -> CachedSelection:
+    """The active, unexpired ones of ``rids`` (of this scope) at ``now``, and for which moments that stays true."""
     active = rids[arrays.state.take(rids) == State.ACTIVE]
     until = arrays.valid_until.take(active)
     unexpired = until > now
     begin = int(until[~unexpired].max(initial=NO_EVENT))
     end = int(until[unexpired].min(initial=FOREVER))
-    return CachedSelection(epoch, begin, end, Selection(active[unexpired], arrays.capacity))
+    return CachedSelection(epoch, begin, end, Selection(active[unexpired], arrays.capacity, scope_no))
 
 
 def _without(rids: Rids, gone: Rids) -> Rids:

@@ -120,6 +120,7 @@ def check_selections(columns: Columns, model: dict[int, RowFeatures], asked: lis
             selection = columns.select(scope, view)
             assert selection.rids.tolist() == expected
             assert np.flatnonzero(selection.mask).tolist() == expected
+            assert selection.scope_no == scope or not expected
             narrowed = columns.select(scope, view, np.array(restrict, np.int32))
             assert narrowed.rids.tolist() == sorted(set(expected) & set(restrict))
 
