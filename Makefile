@@ -81,6 +81,10 @@ wheel-check: env-test ## Build the wheel, install it into an empty environment, 
 other-languages: env tools ## Generate stubs for Go and TypeScript and run the examples against a daemon
 	@scripts/other_languages.sh
 
+.PHONY: bench
+bench: env-test ## How fast memxd is, beside its peers; ARGS="--quick" or "--data DIR --sizes 10k,100k --only keyword"
+	@$(PY) -m memxd.bench speed $(if $(CI_REQUIRE_TOOLS),--strict) $(ARGS)
+
 .PHONY: debug
 debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)

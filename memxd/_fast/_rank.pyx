@@ -8,7 +8,10 @@ enough to pay for taking it back (``_RELEASE_ABOVE``): that can wait for a busy 
 
 import numpy as np
 
+from memxd._fast.protocols import LegRanking, ScopeRanking
+
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 
 cdef extern from "rank_loops.h" nogil:
     ctypedef struct memxd_weights:
@@ -19,27 +22,116 @@ cdef extern from "rank_loops.h" nogil:
     ctypedef struct memxd_moments:
         pass
     void memxd_fill_frequencies()
+    ctypedef struct memxd_columns:
+        const int64_t* reference
+        const uint32_t* retrieval
+        const uint32_t* access
+        const float* importance
+        const uint8_t* type
+        const uint8_t* cjk
+        const uint64_t* content
+        const uint64_t* fold
+        const uint64_t* tag
     void memxd_factors(
-        const int32_t* rids, size_t n, const int64_t* reference, const uint32_t* retrieval, const uint32_t* access,
-        const float* importance, double now, double half_life, double* recency, double* frequency, double* weight)
+        const memxd_columns* c, const int32_t* rids, size_t n, double now, double rate, double* recency,
+        double* frequency, double* weight)
     void memxd_combine(
         const double* semantic, const double* recency, const double* frequency, const double* importance, size_t n,
         memxd_weights w, double* raw)
-    size_t memxd_score_rows(
-        const uint8_t* mask, size_t size, const double* semantic, const int64_t* reference, const uint32_t* retrieval,
-        const uint32_t* access, const float* importance, double now, double half_life, memxd_weights w, int32_t* rids,
-        double* raw)
     memxd_moments memxd_measure(const double* raw, size_t n)
     void memxd_normalise(const double* raw, size_t n, memxd_moments m, double* z, double* score)
 
 cdef extern from "rank_select.h" nogil:
     size_t memxd_fuse(
-        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* a_keys, int64_t* b_keys, int64_t k,
-        double a_weight, double b_weight, int32_t* rids, double* score, int32_t* a_rank, int32_t* b_rank)
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* keys, double k, double a_weight,
+        double b_weight, int32_t* rids, double* score, int32_t* a_rank, int32_t* b_rank)
     void memxd_top_k(const double* score, const int32_t* rids, size_t n, int32_t* best, size_t k)
     size_t memxd_dedup(
         const int32_t* order, size_t m, const uint64_t* ids, const uint64_t* content, const uint64_t* third,
         const uint8_t* third_kinds, int32_t* slots, size_t size, int32_t* kept, size_t limit, int32_t* folded_into)
+
+cdef extern from "rank_scope.h" nogil:
+    ctypedef struct memxd_fused:
+        void* block
+    int memxd_fuse_legs(
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, double k, double a_weight, double b_weight,
+        memxd_fused* f)
+    ctypedef struct memxd_scope:
+        const int32_t* rids
+        size_t n
+        memxd_columns columns
+        memxd_fused fused
+        double now
+        double rate
+        memxd_weights weights
+    ctypedef struct memxd_entry:
+        pass
+    ctypedef struct memxd_best:
+        memxd_entry* entries
+        int32_t* kept
+        size_t depth
+        size_t kept_n
+    int memxd_rank_scope(
+        memxd_scope* s, size_t columns_size, int mode, size_t k, size_t whole, memxd_best* best)
+    void memxd_fill_best(const memxd_scope* s, const memxd_best* best, int normalise, int32_t* ids, double* values)
+
+cdef extern from "rank_legs.h" nogil:
+    ctypedef struct memxd_legs:
+        const int32_t* vector_rids
+        const double* vector_cosines
+        const double* vector_bm25
+        const double* vector_match
+        size_t a
+        const int32_t* keyword_rids
+        const double* keyword_cosines
+        const double* keyword_bm25
+        const double* keyword_match
+        size_t b
+    ctypedef struct memxd_rules:
+        int fusion
+        int vector_asked
+        int keyword_asked
+        int normalise
+        int dedup
+        int64_t rrf_k
+        double vector_weight
+        double keyword_weight
+        double now
+        double rate
+        double low
+        double high
+        double shifts[3]
+        double word_share
+        double relevance[3]
+        memxd_weights weights
+    cdef enum:
+        MEMXD_BY_SCORES
+        MEMXD_BY_COSINE
+    ctypedef struct memxd_ranked:
+        int32_t* rids
+        int32_t* vector_rank
+        int32_t* keyword_rank
+        int32_t* order
+        int32_t* folded_into
+        int32_t* kept
+        double* cosine
+        double* bm25
+        double* match
+        double* rrf
+        double* semantic
+        double* recency
+        double* frequency
+        double* importance
+        double* raw
+        double* z
+        double* score
+        double* relevance
+        size_t n
+        size_t kept_n
+        double best_cosine
+        double best_relevance
+    int memxd_rank_legs(
+        const memxd_legs* legs, const memxd_columns* c, size_t columns_size, const memxd_rules* r, memxd_ranked* out)
 
 cdef extern from "Python.h":
     ctypedef struct PyThreadState:
@@ -52,6 +144,7 @@ cdef enum:
     _MODE_OFF = 1
     _MODE_TAGS = 3
     _MODE_ADAPTIVE = 4
+    _WHOLE = 512  # as in rank_py
 
 memxd_fill_frequencies()
 
@@ -77,7 +170,7 @@ def fuse_rrf(
     vector_rank, keyword_rank = np.empty(both, np.int32), np.empty(both, np.int32)
     if both == 0:
         return rids, score, vector_rank, keyword_rank
-    cdef int64_t[::1] keys = np.empty(both, np.int64)
+    cdef int64_t[::1] keys = np.empty(2 * both, np.int64)
     cdef int32_t[::1] r = rids, v = vector_rank, w = keyword_rank
     cdef double[::1] s = score
     cdef const int32_t* a = NULL
@@ -86,10 +179,8 @@ def fuse_rrf(
         a = &vector_rids[0]
     if b_n:
         b = &keyword_rids[0]
-    cdef int64_t* a_keys = &keys[0]
     cdef PyThreadState* state = _release(both)
-    n = memxd_fuse(
-        a, a_n, b, b_n, a_keys, a_keys + a_n, k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
+    n = memxd_fuse(a, a_n, b, b_n, &keys[0], <double>k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
     _take_back(state)
     return rids[:n], score[:n], vector_rank[:n], keyword_rank[:n]
 
@@ -106,10 +197,10 @@ def factors(
     if n == 0:
         return recency, frequency, weight
     cdef double[::1] r = recency, f = frequency, w = weight
-    cdef double now_f = <double>now, half = <double>half_life
+    cdef memxd_columns c
+    c.reference, c.retrieval, c.access, c.importance = &reference[0], &retrieval[0], &access[0], &importance[0]
     cdef PyThreadState* state = _release(n)
-    memxd_factors(
-        &rids[0], n, &reference[0], &retrieval[0], &access[0], &importance[0], now_f, half, &r[0], &f[0], &w[0])
+    memxd_factors(&c, &rids[0], n, <double>now, 1.0 / <double>half_life, &r[0], &f[0], &w[0])
     _take_back(state)
     return recency, frequency, weight
 
@@ -200,43 +291,157 @@ def dedup(
 
 
 def rank_all(
-    const uint8_t[::1] mask not None, const double[::1] semantic, const int64_t[::1] reference not None,
-    const uint32_t[::1] retrieval not None, const uint32_t[::1] access not None,
-    const float[::1] importance not None, int64_t now, int64_t half_life, weights, Py_ssize_t k,
+    const int32_t[::1] rids not None, const int32_t[::1] vector_rids not None,
+    const int32_t[::1] keyword_rids not None, columns, rules, Py_ssize_t k,
 ):
     """As ``rank_py.rank_all``."""
-    cdef size_t size = mask.shape[0], n = 0, m
     _at_least("k", k, 0)
-    _at_least("half_life", half_life, 1)
-    if semantic is not None and <size_t>semantic.shape[0] < size:
-        raise ValueError("semantic is shorter than the mask")
-    if size > <size_t>_shortest(reference, retrieval, access, importance):
-        raise ValueError("a by-rid array is shorter than the mask")
-    cdef memxd_weights w = _weights(weights)
-    m = min(<size_t>k, size)
-    rids, raw, z, score = np.empty(m, np.int32), np.empty(m), np.empty(m), np.empty(m)
-    if size == 0:
-        return rids, raw, z, score, 0
-    cdef int32_t[::1] all_rids = np.empty(size, np.int32), best = np.empty(m + 1, np.int32), rids_out = rids
-    cdef double[::1] all_raw = np.empty(size), raw_out = raw, z_out = z, score_out = score
-    cdef const double* meaning = NULL
-    if semantic is not None:
-        meaning = &semantic[0]
-    cdef double now_f = <double>now, half = <double>half_life
-    cdef memxd_moments moments
+    cdef _Columns held = _Columns(columns)
+    cdef memxd_rules r = _rules(rules)
+    cdef size_t n = rids.shape[0]
+    cdef memxd_scope scope
+    cdef memxd_best best
+    cdef int wrong
+    scope.n, scope.columns = n, held.columns
+    scope.now, scope.rate, scope.weights = r.now, r.rate, r.weights
+    if n == 0:
+        return ScopeRanking(np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((8, 0)), 0)
+    scope.rids = &rids[0]
+    best.entries, best.kept, best.depth, best.kept_n = NULL, NULL, 0, 0
+    cdef const int32_t* a = _first(vector_rids)
+    cdef const int32_t* b = _first(keyword_rids)
+    cdef size_t a_n = vector_rids.shape[0], b_n = keyword_rids.shape[0]
+    cdef PyThreadState* state = _release(n + a_n + b_n)
+    wrong = memxd_fuse_legs(a, a_n, b, b_n, <double>r.rrf_k, r.vector_weight, r.keyword_weight, &scope.fused)
+    if wrong == 0:
+        wrong = memxd_rank_scope(&scope, held.size, r.dedup, k, _WHOLE, &best)
+    else:
+        wrong = -2
+    _take_back(state)
+    try:
+        _refuse(wrong, "rids must be strictly ascending and lie within the columns")
+        ids, kept = np.empty((4, best.depth), np.int32), np.empty(best.kept_n, np.int32)
+        values = np.empty((8, best.depth))
+        _fill(&scope, &best, r.normalise, ids, kept, values)
+    finally:
+        free(best.entries)
+        free(scope.fused.block)
+    return ScopeRanking(ids, kept, values, n)
+
+
+cdef int _fill(
+    const memxd_scope* scope, const memxd_best* best, int normalise, int32_t[:, ::1] ids, int32_t[::1] kept,
+    double[:, ::1] values,
+) except -1:
     cdef size_t i
-    with nogil:
-        n = memxd_score_rows(&mask[0], size, meaning, &reference[0], &retrieval[0], &access[0], &importance[0], now_f,
-                             half, w, &all_rids[0], &all_raw[0])
-        m = min(m, n)
-        memxd_top_k(&all_raw[0], &all_rids[0], n, &best[0], m)
-        for i in range(m):
-            rids_out[i] = all_rids[best[i]]
-            raw_out[i] = all_raw[best[i]]
-        if m:
-            moments = memxd_measure(&all_raw[0], n)
-            memxd_normalise(&raw_out[0], m, moments, &z_out[0], &score_out[0])
-    return rids[:m], raw[:m], z[:m], score[:m], n
+    for i in range(best.kept_n):
+        kept[i] = best.kept[i]
+    memxd_fill_best(scope, best, normalise, &ids[0, 0], &values[0, 0])
+    return 0
+
+
+def rank_legs(legs, columns, rules):
+    """As ``rank_py.rank_legs``."""
+    cdef _Columns held = _Columns(columns)
+    cdef memxd_rules r = _rules(rules)
+    if not MEMXD_BY_SCORES <= r.fusion <= MEMXD_BY_COSINE:
+        raise ValueError("fusion must be 1, 2 or 3")
+    cdef const int32_t[::1] vector_rids = legs[0], keyword_rids = legs[4]
+    cdef size_t a = vector_rids.shape[0], b = keyword_rids.shape[0], both = a + b
+    cdef const double[::1] vector_cosines = legs[1], vector_bm25 = legs[2], vector_match = legs[3]
+    cdef const double[::1] keyword_cosines = legs[5], keyword_bm25 = legs[6], keyword_match = legs[7]
+    if vector_cosines is None or keyword_bm25 is None or keyword_match is None:
+        raise TypeError("vector_cosines, keyword_bm25 and keyword_match cannot be None")
+    cdef memxd_legs found
+    found.a, found.b = a, b
+    found.vector_rids, found.keyword_rids = _first(vector_rids), _first(keyword_rids)
+    found.vector_cosines, found.keyword_cosines = _evidence(vector_cosines, a), _evidence(keyword_cosines, b)
+    found.vector_bm25, found.keyword_bm25 = _evidence(vector_bm25, a), _evidence(keyword_bm25, b)
+    found.vector_match, found.keyword_match = _evidence(vector_match, a), _evidence(keyword_match, b)
+    ids, kept, values = np.empty((5, both), np.int32), np.empty(both, np.int32), np.empty((12, both))
+    if both == 0:
+        return LegRanking(ids, kept, values, -1.0, 0.0)
+    cdef int32_t[:, ::1] i = ids
+    cdef int32_t[::1] kept_out = kept
+    cdef double[:, ::1] v = values
+    cdef memxd_ranked out
+    out.n, out.kept_n, out.best_cosine, out.best_relevance = 0, 0, -1.0, 0.0
+    out.rids, out.vector_rank, out.keyword_rank = &i[0, 0], &i[1, 0], &i[2, 0]
+    out.order, out.folded_into, out.kept = &i[3, 0], &i[4, 0], &kept_out[0]
+    out.cosine, out.bm25, out.match, out.rrf = &v[0, 0], &v[1, 0], &v[2, 0], &v[3, 0]
+    out.semantic, out.recency, out.frequency, out.importance = &v[4, 0], &v[5, 0], &v[6, 0], &v[7, 0]
+    out.raw, out.z, out.score, out.relevance = &v[8, 0], &v[9, 0], &v[10, 0], &v[11, 0]
+    cdef PyThreadState* state = _release(both)
+    cdef int wrong = memxd_rank_legs(&found, &held.columns, held.size, &r, &out)
+    _take_back(state)
+    _refuse(wrong, "a rid lies outside of the columns")
+    return LegRanking(ids[:, :out.n], kept[:out.kept_n], values[:, :out.n], out.best_cosine, out.best_relevance)
+
+
+cdef class _Columns:
+    """``RankColumns`` checked, and held while a kernel reads them."""
+
+    cdef const int64_t[::1] reference
+    cdef const uint32_t[::1] retrieval
+    cdef const uint32_t[::1] access
+    cdef const float[::1] importance
+    cdef const uint8_t[::1] type
+    cdef const uint8_t[::1] cjk
+    cdef const uint64_t[::1] content
+    cdef const uint64_t[::1] fold
+    cdef const uint64_t[::1] tag
+    cdef memxd_columns columns
+    cdef Py_ssize_t size
+
+    def __cinit__(self, columns):
+        self.reference, self.retrieval, self.access, self.importance, self.type = columns[:5]
+        self.cjk, self.content, self.fold, self.tag = columns[5:]
+        cdef Py_ssize_t size = _shortest(self.reference, self.retrieval, self.access, self.importance)
+        size = min(min(size, self.type.shape[0]), min(self.cjk.shape[0], self.content.shape[0]))
+        self.size = size = min(size, min(self.fold.shape[0], self.tag.shape[0]))
+        if size:
+            self.columns.reference, self.columns.importance = &self.reference[0], &self.importance[0]
+            self.columns.retrieval, self.columns.access = &self.retrieval[0], &self.access[0]
+            self.columns.type, self.columns.cjk = &self.type[0], &self.cjk[0]
+            self.columns.content, self.columns.fold, self.columns.tag = &self.content[0], &self.fold[0], &self.tag[0]
+
+
+cdef memxd_rules _rules(rules) except *:
+    cdef memxd_rules r
+    cdef int64_t now, half_life
+    (r.fusion, r.vector_asked, r.keyword_asked, r.rrf_k, r.vector_weight, r.keyword_weight, weights, now, half_life,
+     r.normalise, r.dedup, band, shifts, r.word_share, relevance) = rules
+    r.weights = _weights(weights)
+    r.now, r.rate = <double>now, 1.0 / <double>half_life
+    r.low, r.high = band
+    r.shifts[0], r.shifts[1], r.shifts[2] = shifts
+    r.relevance[0], r.relevance[1], r.relevance[2] = relevance
+    _at_least("rrf_k", r.rrf_k, 0)
+    _at_least("half_life", half_life, 1)
+    if not _MODE_OFF <= r.dedup <= _MODE_ADAPTIVE:
+        raise ValueError("dedup must be 1, 2, 3 or 4")
+    return r
+
+
+cdef int _refuse(int wrong, str message) except -1:
+    if wrong == -1:
+        raise ValueError(message)
+    if wrong:
+        raise MemoryError
+    return 0
+
+
+cdef const int32_t* _first(const int32_t[::1] array) noexcept:
+    return &array[0] if array.shape[0] else NULL
+
+
+cdef const double* _evidence(const double[::1] array, size_t length) except? NULL:
+    """None and nothing are NULL."""
+    if array is None:
+        return NULL
+    if <size_t>array.shape[0] != length:
+        raise ValueError("what a leg tells has one length")
+    return &array[0] if length else NULL
 
 
 cdef memxd_weights _weights(weights) except *:

@@ -14,7 +14,11 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
     && !defined(__SANITIZE_ADDRESS__)
+#if __GNUC__ >= 12
+#define MEMXD_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
 #define MEMXD_CLONES __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define MEMXD_CLONES
 #endif
@@ -48,11 +52,24 @@ static inline double memxd_exp2(double x)
     return p;
 }
 
-static inline double memxd_recency(double reference, double now, double half_life)
+/* (double)v for any v, in operations that every vector unit has: both halves of v become mantissas of known powers of
+ * two, what was added is taken off again, and only the last addition rounds. */
+static inline double memxd_double(int64_t v)
 {
-    double age = now - reference;
+    uint64_t low = ((uint64_t)v & UINT64_C(0xFFFFFFFF)) | UINT64_C(0x4330000000000000); /* 2^52 + low */
+    uint64_t high = ((uint64_t)v >> 32) ^ UINT64_C(0x4530000080000000); /* 2^84 + 2^63 + high * 2^32 */
+    double l, h;
+    memcpy(&l, &low, sizeof l);
+    memcpy(&h, &high, sizeof h);
+    return (h - 19342822341709703277445120.0) + l; /* 2^84 + 2^63 + 2^52 */
+}
+
+/* rate = 1 / half-life: a division for each row would cost as much as the power. */
+static inline double memxd_recency(int64_t reference, double now, double rate)
+{
+    double age = now - memxd_double(reference);
     age = age > 0.0 ? age : 0.0;
-    return memxd_exp2(-(age / half_life));
+    return memxd_exp2(-(age * rate));
 }
 
 /* The frequency factor by count: a table, because a logarithm a row would cost more than all the rest. */
@@ -67,21 +84,61 @@ static void memxd_fill_frequencies(void)
     }
 }
 
-static inline double memxd_frequency(uint32_t retrieval, uint32_t access)
+/* recency, frequency and importance of n <= MEMXD_BLOCK rows whose features lie side by side. */
+MEMXD_CLONES static void memxd_factors_block(
+    size_t n, const int64_t *restrict reference, const uint32_t *restrict retrieval, const uint32_t *restrict access,
+    const float *restrict importance, double now, double rate, double *restrict recency, double *restrict frequency,
+    double *restrict weight)
 {
-    retrieval |= access & (0u - (uint32_t)(retrieval == 0)); /* no branch: nobody could predict it */
-    return memxd_frequencies[retrieval < MEMXD_SATURATED ? retrieval : MEMXD_SATURATED];
+    int32_t counts[MEMXD_BLOCK];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t count = retrieval[i] ? retrieval[i] : access[i];
+        counts[i] = (int32_t)(count < MEMXD_SATURATED ? count : MEMXD_SATURATED);
+    }
+    for (size_t i = 0; i < n; i++)
+        frequency[i] = memxd_frequencies[counts[i]];
+    for (size_t i = 0; i < n; i++) {
+        recency[i] = memxd_recency(reference[i], now, rate);
+        weight[i] = (double)importance[i];
+    }
 }
 
-static void memxd_factors(const int32_t *restrict rids, size_t n, const int64_t *restrict reference,
-                          const uint32_t *restrict retrieval, const uint32_t *restrict access,
-                          const float *restrict importance, double now, double half_life, double *restrict recency,
-                          double *restrict frequency, double *restrict weight)
+/* What ranking reads of each row, by rid. */
+typedef struct {
+    const int64_t *reference;
+    const uint32_t *retrieval, *access;
+    const float *importance;
+    const uint8_t *type, *cjk;
+    const uint64_t *content, *fold, *tag;
+} memxd_columns;
+
+/* The features of rows that lie apart, brought side by side. */
+typedef struct {
+    int64_t reference[MEMXD_BLOCK];
+    uint32_t retrieval[MEMXD_BLOCK], access[MEMXD_BLOCK];
+    float importance[MEMXD_BLOCK];
+} memxd_gathered;
+
+static inline void memxd_gather(const memxd_columns *c, const int32_t *restrict rids, size_t n,
+                                memxd_gathered *restrict out)
 {
     for (size_t i = 0; i < n; i++) {
-        recency[i] = memxd_recency((double)reference[rids[i]], now, half_life);
-        frequency[i] = memxd_frequency(retrieval[rids[i]], access[rids[i]]);
-        weight[i] = (double)importance[rids[i]];
+        out->reference[i] = c->reference[rids[i]];
+        out->retrieval[i] = c->retrieval[rids[i]];
+        out->access[i] = c->access[rids[i]];
+        out->importance[i] = c->importance[rids[i]];
+    }
+}
+
+static void memxd_factors(const memxd_columns *c, const int32_t *rids, size_t n, double now, double rate,
+                          double *recency, double *frequency, double *weight)
+{
+    memxd_gathered g;
+    for (size_t at = 0; at < n; at += MEMXD_BLOCK) {
+        size_t count = n - at < MEMXD_BLOCK ? n - at : MEMXD_BLOCK;
+        memxd_gather(c, rids + at, count, &g);
+        memxd_factors_block(count, g.reference, g.retrieval, g.access, g.importance, now, rate, recency + at,
+                            frequency + at, weight + at);
     }
 }
 
@@ -96,7 +153,7 @@ static inline double memxd_weighted(memxd_weights w, double semantic, double rec
     return ((w.s * semantic + w.r * recency) + w.f * frequency) + w.m * importance;
 }
 
-static void memxd_combine(const double *restrict semantic, const double *restrict recency,
+MEMXD_CLONES static void memxd_combine(const double *restrict semantic, const double *restrict recency,
                           const double *restrict frequency, const double *restrict importance, size_t n,
                           memxd_weights w, double *restrict raw)
 {
@@ -104,56 +161,15 @@ static void memxd_combine(const double *restrict semantic, const double *restric
         raw[i] = memxd_weighted(w, semantic[i], recency[i], frequency[i], importance[i]);
 }
 
-/* Append first + i to rids for every i below n whose mask byte is not 0; answers how many. rids has room for n. */
-static inline size_t memxd_compress(const uint8_t *restrict mask, size_t n, int32_t first, int32_t *restrict rids)
+/* raw of n <= MEMXD_BLOCK rows whose features lie side by side. */
+static void memxd_score_block(
+    size_t n, const double *restrict semantic, const int64_t *restrict reference, const uint32_t *restrict retrieval,
+    const uint32_t *restrict access, const float *restrict importance, double now, double rate, memxd_weights w,
+    double *restrict raw)
 {
-    size_t found = 0;
-    if (!memchr(mask, 0, n)) { /* the usual case, without a chain from row to row */
-        for (size_t i = 0; i < n; i++)
-            rids[i] = first + (int32_t)i;
-        return n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        rids[found] = first + (int32_t)i;
-        found += mask[i] != 0;
-    }
-    return found;
-}
-
-/* raw for n <= MEMXD_BLOCK rows; semantic may be NULL (0 everywhere). */
-MEMXD_CLONES static void memxd_score_block(
-    const int32_t *restrict rids, size_t n, const double *restrict semantic, const int64_t *restrict reference,
-    const uint32_t *restrict retrieval, const uint32_t *restrict access, const float *restrict importance, double now,
-    double half_life, memxd_weights w, double *restrict raw)
-{
-    double meaning[MEMXD_BLOCK], since[MEMXD_BLOCK], often[MEMXD_BLOCK], weight[MEMXD_BLOCK];
-    for (size_t i = 0; i < n; i++) {
-        meaning[i] = semantic ? semantic[rids[i]] : 0.0;
-        often[i] = memxd_frequency(retrieval[rids[i]], access[rids[i]]);
-    }
-    for (size_t i = 0; i < n; i++) {
-        since[i] = (double)reference[rids[i]];
-        weight[i] = (double)importance[rids[i]];
-    }
-    for (size_t i = 0; i < n; i++)
-        raw[i] = memxd_weighted(w, meaning[i], memxd_recency(since[i], now, half_life), often[i], weight[i]);
-}
-
-/* Block by block, so that what is gathered stays in the cache; answers how many rows the mask lets through. */
-static size_t memxd_score_rows(
-    const uint8_t *mask, size_t size, const double *semantic, const int64_t *reference, const uint32_t *retrieval,
-    const uint32_t *access, const float *importance, double now, double half_life, memxd_weights w, int32_t *rids,
-    double *raw)
-{
-    size_t n = 0;
-    for (size_t first = 0; first < size; first += MEMXD_BLOCK) {
-        size_t block = size - first < MEMXD_BLOCK ? size - first : MEMXD_BLOCK;
-        size_t found = memxd_compress(mask + first, block, (int32_t)first, rids + n);
-        memxd_score_block(rids + n, found, semantic, reference, retrieval, access, importance, now, half_life, w,
-                          raw + n);
-        n += found;
-    }
-    return n;
+    double since[MEMXD_BLOCK], often[MEMXD_BLOCK], weight[MEMXD_BLOCK];
+    memxd_factors_block(n, reference, retrieval, access, importance, now, rate, since, often, weight);
+    memxd_combine(semantic, since, often, weight, n, w, raw);
 }
 
 /* NaN compares false and so counts as low. */
@@ -194,73 +210,147 @@ MEMXD_CLONES static void memxd_range(const double *restrict raw, size_t n, doubl
     }
 }
 
-/* Sum of (distance from low - mean) ^ power, power 1 or 2, in interleaved lanes. */
-static inline double memxd_sum(const double *restrict raw, size_t n, double low, double high, double mean, int power)
+/* In every lane the larger one; NaN in v does not count. */
+static inline void memxd_raise(memxd_four *most, memxd_four v)
 {
-    double lanes[MEMXD_LANES] = {0.0};
+    memxd_four_masks more = v > *most;
+    *most = (memxd_four)(((memxd_four_masks)v & more) | ((memxd_four_masks)*most & ~more));
+}
+
+/* The largest of n values and least; NaN does not count. */
+MEMXD_CLONES static double memxd_largest(const double *values, size_t n, double least)
+{
+    memxd_four most = {least, least, least, least}, v;
     size_t base = 0;
-    for (; base + MEMXD_LANES <= n; base += MEMXD_LANES)
-        for (int lane = 0; lane < MEMXD_LANES; lane++) {
-            double d = memxd_clamp(raw[base + lane], low, high) - low - mean;
-            lanes[lane] += power == 2 ? d * d : d;
-        }
-    for (int lane = 0; base + lane < n; lane++) {
-        double d = memxd_clamp(raw[base + lane], low, high) - low - mean;
-        lanes[lane] += power == 2 ? d * d : d;
+    for (; base + 4 <= n; base += 4) {
+        memcpy(&v, values + base, sizeof v);
+        memxd_raise(&most, v);
     }
-    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+    for (int lane = 0; lane < 4; lane++)
+        least = most[lane] > least ? most[lane] : least;
+    for (; base < n; base++)
+        least = values[base] > least ? values[base] : least;
+    return least;
 }
 
-MEMXD_CLONES static double memxd_sum_distances(const double *raw, size_t n, double low, double high)
-{
-    return memxd_sum(raw, n, low, high, 0.0, 1);
-}
-
-MEMXD_CLONES static double memxd_sum_squares(const double *raw, size_t n, double low, double high, double mean)
-{
-    return memxd_sum(raw, n, low, high, mean, 2);
-}
-
-/* Smallest and largest finite value, mean and deviation of the distances from the smallest; deviation 0 = no spread. */
+/* Sums of the distances from a shift and of their squares in interleaved lanes (Chan, Golub, LeVeque 1983), and the
+ * largest value but for NaN. Lanes 0..3 and 4..7 are a vector each, because compilers keep arrays of lanes in memory. */
 typedef struct {
-    double low, high, mean, deviation;
+    memxd_four one[2], two[2];
+} memxd_sums;
+
+/* Add n values and answer the largest but for NaN, -infinity when there is none; all calls but the last bring a
+ * multiple of MEMXD_LANES. */
+MEMXD_CLONES static double memxd_add(memxd_sums *sums, const double *raw, size_t n, double shift)
+{
+    memxd_four one_a = sums->one[0], one_b = sums->one[1], two_a = sums->two[0], two_b = sums->two[1], a, b;
+    memxd_four most_a = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, most_b = most_a;
+    double most = -INFINITY;
+    size_t base = 0;
+    for (; base + MEMXD_LANES <= n; base += MEMXD_LANES) {
+        memcpy(&a, raw + base, sizeof a);
+        memcpy(&b, raw + base + 4, sizeof b);
+        memxd_raise(&most_a, a);
+        memxd_raise(&most_b, b);
+        a -= shift;
+        b -= shift;
+        one_a += a;
+        one_b += b;
+        two_a += a * a;
+        two_b += b * b;
+    }
+    sums->one[0] = one_a;
+    sums->one[1] = one_b;
+    sums->two[0] = two_a;
+    sums->two[1] = two_b;
+    memxd_raise(&most_a, most_b);
+    for (int lane = 0; lane < 4; lane++)
+        most = most_a[lane] > most ? most_a[lane] : most;
+    for (int lane = 0; base + lane < n; lane++) {
+        double d = raw[base + lane] - shift;
+        most = raw[base + lane] > most ? raw[base + lane] : most;
+        sums->one[lane / 4][lane % 4] += d;
+        sums->two[lane / 4][lane % 4] += d * d;
+    }
+    return most;
+}
+
+static inline double memxd_fold(const memxd_four *lanes)
+{
+    memxd_four a = lanes[0], b = lanes[1];
+    return ((a[0] + a[1]) + (a[2] + a[3])) + ((b[0] + b[1]) + (b[2] + b[3]));
+}
+
+/* A value of the set, mean and deviation (0 = no spread) of the distances from it, smallest and largest finite value
+ * (infinities where all are finite: nothing is to be cut then). */
+typedef struct {
+    double shift, mean, deviation, low, high;
 } memxd_moments;
 
-static memxd_moments memxd_measure(const double *raw, size_t n)
+/* Whether every value that was added was finite (or their squares are beyond float64, which ends alike). */
+static inline int memxd_all_finite(const memxd_sums *sums)
 {
-    memxd_moments m = {0.0, 0.0, 0.0, 0.0};
-    if (n == 0)
-        return m;
-    memxd_range(raw, n, INFINITY, &m.low, &m.high);
-    if (m.low >= m.high)
-        return m; /* none is finite, or all are equal */
-    m.mean = memxd_sum_distances(raw, n, m.low, m.high) / (double)n;
-    m.deviation = sqrt(memxd_sum_squares(raw, n, m.low, m.high, m.mean) / (double)n);
-    if (!(m.deviation > 0.0 && m.deviation < INFINITY))
-        m.deviation = 0.0;
+    return fabs(memxd_fold(sums->two)) < INFINITY;
+}
+
+static memxd_moments memxd_of_sums(const memxd_sums *sums, size_t n, double shift, double low, double high)
+{
+    double mean = memxd_fold(sums->one) / (double)n;
+    double variance = memxd_fold(sums->two) / (double)n - mean * mean;
+    double deviation = variance > 0.0 && variance < INFINITY ? sqrt(variance) : 0.0;
+    memxd_moments m = {shift, mean, deviation, low, high};
     return m;
 }
 
-static inline double memxd_z_score(double value, memxd_moments m)
+/* Bring n values to what they count as: NaN the smallest finite value, infinities the smallest or largest one. */
+MEMXD_CLONES static void memxd_clamp_all(double *raw, size_t n, double low, double high)
 {
-    return m.deviation > 0.0 ? (memxd_clamp(value, m.low, m.high) - m.low - m.mean) / m.deviation : 0.0;
+    for (size_t i = 0; i < n; i++)
+        raw[i] = memxd_clamp(raw[i], low, high);
 }
 
-static inline double memxd_sigmoid(double z)
+static memxd_moments memxd_measure(const double *raw, size_t n)
 {
-    if (z >= 0.0)
-        return 1.0 / (1.0 + exp(-z));
-    double e = exp(z);
-    return e / (1.0 + e);
+    memxd_moments none = {0.0, 0.0, 0.0, 0.0, 0.0};
+    memxd_sums sums = {{{0.0}}}, again = {{{0.0}}};
+    double low, high, shift, part[MEMXD_BLOCK];
+    if (n == 0)
+        return none;
+    memxd_add(&sums, raw, n, raw[0]);
+    if (memxd_all_finite(&sums))
+        return memxd_of_sums(&sums, n, raw[0], -INFINITY, INFINITY);
+    memxd_range(raw, n, INFINITY, &low, &high);
+    if (low > high)
+        return none;
+    shift = memxd_clamp(raw[0], low, high);
+    for (size_t first = 0; first < n; first += MEMXD_BLOCK) {
+        size_t block = n - first < MEMXD_BLOCK ? n - first : MEMXD_BLOCK;
+        memcpy(part, raw + first, block * sizeof *part);
+        memxd_clamp_all(part, block, low, high);
+        memxd_add(&again, part, block, shift);
+    }
+    return memxd_of_sums(&again, n, shift, low, high);
+}
+
+/* 1 / (1 + e^-x). */
+static inline double memxd_sigmoid(double x)
+{
+    double e = memxd_exp2(-(fabs(x) * 1.4426950408889634));
+    return (x >= 0.0 ? 1.0 : e) / (1.0 + e);
 }
 
 /* z-scores and sigmoids of n values in the light of m. */
-static void memxd_normalise(const double *raw, size_t n, memxd_moments m, double *z, double *score)
+MEMXD_CLONES static void memxd_normalise(const double *restrict raw, size_t n, memxd_moments m, double *restrict z,
+                                         double *restrict score)
 {
-    for (size_t i = 0; i < n; i++) {
-        z[i] = memxd_z_score(raw[i], m);
+    double low = m.low, high = m.high, shift = m.shift, mean = m.mean, deviation = m.deviation;
+    if (deviation > 0.0)
+        for (size_t i = 0; i < n; i++)
+            z[i] = (memxd_clamp(raw[i], low, high) - shift - mean) / deviation;
+    else
+        memset(z, 0, n * sizeof *z);
+    for (size_t i = 0; i < n; i++)
         score[i] = memxd_sigmoid(z[i]);
-    }
 }
 
 #endif

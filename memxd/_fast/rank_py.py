@@ -13,11 +13,12 @@ import math
 
 import numpy as np
 
+from memxd._fast import rank_math as math_
 from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64, check_array, check_at_least
-from memxd._fast.protocols import Weights
+from memxd._fast.protocols import LegRanking, RankColumns, RankLegs, RankRules, ScopeRanking, Weights
 
-#: Sums are taken in this many interleaved lanes, so that the compiled loop can run in vector registers.
-_LANES = 8
+#: Scopes up to this many rows are ranked whole by ``rank_all``, so that every repetition is seen.
+_WHOLE = 512
 
 
 def _check_by_rid(size: int, reference: I64, retrieval: U32, access: U32, importance: F32) -> None:
@@ -50,7 +51,7 @@ def fuse_rrf(
     vector_rank = [by_vector.get(rid, 0) for rid in rids]
     keyword_rank = [by_keyword.get(rid, 0) for rid in rids]
     score = [
-        (vector_weight / (k + v) if v else 0.0) + (keyword_weight / (k + w) if w else 0.0)
+        (vector_weight / (float(k) + v) if v else 0.0) + (keyword_weight / (float(k) + w) if w else 0.0)
         for v, w in zip(vector_rank, keyword_rank, strict=True)
     ]
     return (
@@ -85,47 +86,10 @@ def factors(
     _check_by_rid(int(rids.max()) + 1 if n else 0, reference, retrieval, access, importance)
     recency, frequency, weight = np.empty(n), np.empty(n), np.empty(n)
     for i, rid in enumerate(rids.tolist()):
-        recency[i] = _recency(float(reference[rid]), now, half_life)
-        frequency[i] = _frequency(int(retrieval[rid]) or int(access[rid]))
+        recency[i] = math_.recency(int(reference[rid]), now, half_life)
+        frequency[i] = math_.frequency(int(retrieval[rid]) or int(access[rid]))
         weight[i] = float(importance[rid])
     return recency, frequency, weight
-
-
-def _recency(reference: float, now: int, half_life: int) -> float:
-    age = max(float(now) - reference, 0.0)
-    return _exp2(-(age / float(half_life)))
-
-
-#: 2^f on -.5..+.5 as a polynomial in f, lowest power first (Chebyshev nodes); relative error below 2e-16.
-_EXP2 = (
-    1.0,
-    0.6931471805599453,
-    0.24022650695910097,
-    0.0555041086648216,
-    0.009618129107606888,
-    0.0013333558146416936,
-    0.0001540353044173605,
-    1.525273382983612e-05,
-    1.321544258792169e-06,
-    1.0178062445845774e-07,
-    7.072585949269223e-09,
-    4.4549605981865186e-10,
-)
-
-
-def _exp2(x: float) -> float:
-    """2^x for x <= 0, exact for whole x; not math.exp2, because this one runs in vector registers when compiled."""
-    x = max(x, -1000.0)
-    k = round(x)
-    f = x - k
-    f2 = f * f
-    f4 = f2 * f2
-    a, b, c, d, e, g = (low + high * f for low, high in zip(_EXP2[::2], _EXP2[1::2], strict=True))
-    return math.ldexp((a + b * f2) + ((c + d * f2) + (e + g * f2) * f4) * f4, k)
-
-
-def _frequency(count: int) -> float:
-    return min(1.0, math.log(count + 1.0) / 10.0)
 
 
 def combine(semantic: F64, recency: F64, frequency: F64, importance: F64, weights: Weights) -> F64:
@@ -135,12 +99,7 @@ def combine(semantic: F64, recency: F64, frequency: F64, importance: F64, weight
     check_array("frequency", frequency, np.float64, n)
     check_array("importance", importance, np.float64, n)
     rows = zip(semantic.tolist(), recency.tolist(), frequency.tolist(), importance.tolist(), strict=True)
-    return np.array([_weighted(*row, weights) for row in rows], np.float64)
-
-
-def _weighted(semantic: float, recency: float, frequency: float, importance: float, weights: Weights) -> float:
-    s, r, f, i = weights
-    return ((s * semantic + r * recency) + f * frequency) + i * importance
+    return np.array([math_.weighted(*row, weights) for row in rows], np.float64)
 
 
 def normalise(raw: F64) -> tuple[F64, F64]:
@@ -152,50 +111,10 @@ def normalise(raw: F64) -> tuple[F64, F64]:
     """
     n = check_array("raw", raw, np.float64)
     values = raw.tolist()
-    moments = _moments(values)
-    z = [_z_score(value, moments) for value in values]
+    moments = math_.moments(values)
+    z = [math_.z_score(value, moments) for value in values]
     assert len(z) == n
-    return np.array(z, np.float64), np.array([_sigmoid(value) for value in z], np.float64)
-
-
-#: (smallest, largest finite value, mean and deviation of the distances from the smallest); deviation 0 = no spread.
-_Moments = tuple[float, float, float, float]
-
-
-def _moments(values: list[float]) -> _Moments:
-    finite = [v for v in values if math.isfinite(v)]
-    if not finite:
-        return 0.0, 0.0, 0.0, 0.0
-    low, high = min(finite), max(finite)
-    distances = [_clamp(v, low, high) - low for v in values]
-    mean = _lane_sum(distances) / float(len(values))
-    deviation = math.sqrt(_lane_sum([(d - mean) * (d - mean) for d in distances]) / float(len(values)))
-    return low, high, mean, deviation if low < high and 0.0 < deviation < math.inf else 0.0
-
-
-def _clamp(value: float, low: float, high: float) -> float:
-    value = value if value > low else low
-    return value if value < high else high
-
-
-def _lane_sum(values: list[float]) -> float:
-    lanes = [0.0] * _LANES
-    for i, value in enumerate(values):
-        lanes[i % _LANES] += value
-    a, b, c, d, e, f, g, h = lanes
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
-
-
-def _z_score(value: float, moments: _Moments) -> float:
-    low, high, mean, deviation = moments
-    return (_clamp(value, low, high) - low - mean) / deviation if deviation > 0.0 else 0.0
-
-
-def _sigmoid(z: float) -> float:
-    if z >= 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
-    return e / (1.0 + e)
+    return np.array(z, np.float64), np.array([math_.sigmoid(value) for value in z], np.float64)
 
 
 def top_k(score: F64, rids: I32, k: int) -> I32:
@@ -259,31 +178,161 @@ def dedup(
 
 
 def rank_all(
-    mask: U8,
-    semantic: F64 | None,
-    reference: I64,
-    retrieval: U32,
-    access: U32,
-    importance: F32,
-    now: int,
-    half_life: int,
-    weights: Weights,
-    k: int,
-) -> tuple[I32, F64, F64, F64, int]:
-    """Rank every row that the mask lets through: factors, combine, normalise over all of them, top_k by raw score.
+    rids: I32, vector_rids: I32, keyword_rids: I32, columns: RankColumns, rules: RankRules, k: int
+) -> ScopeRanking:
+    """Rank every one of ``rids`` and answer the best, repetitions folded.
 
-    ``mask`` u8 by rid, not 0 = in; ``semantic`` f64 by rid, None = 0 everywhere; the rest as in ``factors`` and
-    ``combine``. Answers (rids i32[m], raw f64[m], z f64[m], score f64[m], n): the m = min(k, n) best by raw
-    descending, then rid ascending, NaN last, and how many rows were ranked. Equal to the composition of the others.
+    ``rids`` i32[n] strictly ascending, >= 0. The semantic factor is the RRF of the two legs (i32, best first, either
+    may be empty) over its maximum, 0 for rows of neither. Then ``factors``, ``combine``, ``normalise`` over all rows,
+    ``top_k`` by raw score and ``dedup`` of the best: of all rows up to 512, else of the best max(2k, 64), and of
+    four times as many again while fewer than ``k`` are kept. Repetitions further down are not looked for.
     """
-    size = check_array("mask", mask, np.uint8)
+    n = check_array("rids", rids, np.int32)
     check_at_least("k", k, 0)
-    if semantic is not None and check_array("semantic", semantic, np.float64) < size:
-        raise ValueError("semantic is shorter than the mask")
-    _check_by_rid(size, reference, retrieval, access, importance)
-    rids = np.flatnonzero(mask).astype(np.int32)
-    meaning = np.zeros(len(rids)) if semantic is None else semantic[rids]
-    raw = combine(meaning, *factors(rids, reference, retrieval, access, importance, now, half_life), weights)
+    if n and (int(rids[0]) < 0 or (np.diff(rids.astype(np.int64)) <= 0).any()):
+        raise ValueError("rids must be 0 or more and strictly ascending")
+    fused = fuse_rrf(vector_rids, keyword_rids, rules.rrf_k, rules.vector_weight, rules.keyword_weight)
+    by_rid = {int(rid): values for rid, *values in zip(*fused, strict=True)}
+    found = [by_rid.get(int(rid), (0.0, 0, 0)) for rid in rids]
+    rrf = np.array([f[0] for f in found], np.float64)
+    semantic = np.array([_of_maximum(value, rules) for value in rrf.tolist()], np.float64)
+    three = factors(rids, *columns[:4], rules.now, rules.half_life)
+    raw = combine(semantic, *three, rules.weights)
     z, score = normalise(raw)
-    best = top_k(raw, rids, k)
-    return rids[best], raw[best], z[best], score[best], len(rids)
+    order = top_k(raw, rids, n)
+    depth = n if n <= _WHOLE else min(n, max(2 * k, 64))
+    while True:
+        best = order[:depth]
+        kept, folded_into = _folded(rids[best], np.arange(depth, dtype=np.int32), columns, rules.dedup)
+        if len(kept) >= k or depth == n:
+            break
+        depth = min(n, 4 * depth)
+    values = (rrf, semantic, *three, raw, z, score if rules.normalise else raw)
+    ranks = [np.array([f[leg] for f in found], np.int32)[best] for leg in (1, 2)]
+    return ScopeRanking(
+        np.array([rids[best], *ranks, folded_into], np.int32).reshape(4, depth),
+        kept,
+        np.array([column[best] for column in values], np.float64).reshape(len(values), depth),
+        n,
+    )
+
+
+def _of_maximum(rrf: float, rules: RankRules) -> float:
+    most = (rules.vector_weight + rules.keyword_weight) / (float(rules.rrf_k) + 1.0)
+    return rrf / most if most > 0.0 else 0.0
+
+
+def _folded(rids: I32, order: I32, columns: RankColumns, mode: int) -> tuple[I32, I32]:
+    c = columns
+    return dedup(
+        order, rids, c.type[rids], c.content_hash[rids], c.fold_hash[rids], c.tag_hash[rids], mode, len(rids)
+    )  # fmt: skip
+
+
+def rank_legs(legs: RankLegs, columns: RankColumns, rules: RankRules) -> LegRanking:
+    """Rank what the two legs of a search found: everything between the indexes and the answer.
+
+    Candidates are the vector leg's rows, then those that only the keyword leg has; a rid that comes twice in a leg
+    counts where it came first. With c the cosine less ``shifts[cjk]``, x its place in the band ((c - low) / (high -
+    low) cut to -1..2, 0 for NaN) and w the word match: *by meaning* = x / 2 + 1/4 cut to 0..1, 0 for NaN; *by words* =
+    share * w + (1 - share) * BM25 / best BM25 * best w. The semantic factor by ``fusion``: 1 = the mean of both,
+    weighted by the legs' weights where they were asked; 2 = RRF over its maximum; 3 = the cosine, 0 for NaN. Then
+    ``factors``, ``combine``, ``normalise``, ``top_k`` by raw score, ``dedup``. relevance = sigmoid(b0 + b1 x + b2 w),
+    with w in the place of x when the vector leg was not asked.
+    """
+    cosine, bm25, match, ids = _join(legs)
+    rids, vector_rank, keyword_rank = ids
+    if rules.fusion not in (1, 2, 3):
+        raise ValueError("fusion must be 1, 2 or 3")
+    three = factors(rids, *columns[:4], rules.now, rules.half_life)
+    shifts = [rules.shifts[min(int(columns.cjk[rid]), 2)] for rid in rids]
+    levelled = [c - shift for c, shift in zip(cosine.tolist(), shifts, strict=True)]
+    places = [_place(c, *rules.band) for c in levelled]
+    rrf = np.array([_rrf(v, w, rules) for v, w in zip(vector_rank.tolist(), keyword_rank.tolist(), strict=True)])
+    if rules.fusion == 1:
+        semantic = _by_scores(levelled, places, bm25.tolist(), match.tolist(), rules)
+    elif rules.fusion == 2:
+        semantic = [_of_maximum(value, rules) for value in rrf.tolist()]
+    else:
+        semantic = [0.0 if c != c else c for c in cosine.tolist()]
+    raw = combine(np.array(semantic, np.float64), *three, rules.weights)
+    z, score = normalise(raw)
+    b0, b1, b2 = rules.relevance
+    evidence = zip(places if rules.vector_asked else match.tolist(), match.tolist(), strict=True)
+    relevance = [math_.sigmoid((b0 + b1 * x) + b2 * w) for x, w in evidence]
+    order = top_k(raw, rids, len(rids))
+    kept, folded_into = _folded(rids, order, columns, rules.dedup)
+    judged = levelled if rules.fusion == 1 else cosine.tolist()
+    return LegRanking(
+        np.array([*ids, order, folded_into], np.int32).reshape(5, len(rids)),
+        kept,
+        np.array([cosine, bm25, match, rrf, semantic, *three, raw, z, score if rules.normalise else raw, relevance]),
+        _largest(judged, -1.0),
+        _largest(relevance, 0.0),
+    )
+
+
+def _join(legs: RankLegs) -> tuple[F64, F64, F64, tuple[I32, I32, I32]]:
+    """Both legs' rows, each once: (cosine, bm25, match, (rids, vector_rank, keyword_rank))."""
+    a, b = _leg_lengths(legs)
+    by_vector, by_keyword = _first_ranks(legs.vector_rids), _first_ranks(legs.keyword_rids)
+    rids = [*by_vector, *(rid for rid in by_keyword if rid not in by_vector)]
+    rows: list[tuple[float, float, float]] = []
+    zeros, unknown = np.zeros(a), np.full(b, math.nan)
+    vector_bm25 = zeros if legs.vector_bm25 is None else legs.vector_bm25
+    vector_match = zeros if legs.vector_match is None else legs.vector_match
+    keyword_cosines = unknown if legs.keyword_cosines is None else legs.keyword_cosines
+    for rid in rids:
+        v, w = by_vector.get(rid, 0) - 1, by_keyword.get(rid, 0) - 1
+        cosine = legs.vector_cosines[v] if v >= 0 else keyword_cosines[w]
+        bm25, match = (legs.keyword_bm25[w], legs.keyword_match[w]) if w >= 0 else (vector_bm25[v], vector_match[v])
+        rows.append((float(cosine), float(bm25), float(match)))
+    cosine, bm25, match = np.array(rows, np.float64).reshape(len(rids), 3).T
+    ranks = [np.array([of.get(rid, 0) for rid in rids], np.int32) for of in (by_vector, by_keyword)]
+    return cosine, bm25, match, (np.array(rids, np.int32), ranks[0], ranks[1])
+
+
+def _leg_lengths(legs: RankLegs) -> tuple[int, int]:
+    a = check_array("vector_rids", legs.vector_rids, np.int32)
+    b = check_array("keyword_rids", legs.keyword_rids, np.int32)
+    for name, array in zip(RankLegs._fields, legs, strict=True):
+        if not name.endswith("_rids") and array is not None:
+            check_array(name, array, np.float64, a if name.startswith("vector") else b)
+    return a, b
+
+
+def _place(cosine: float, low: float, high: float) -> float:
+    x = (cosine - low) / (high - low)
+    return 0.0 if x != x else math_.clamp(x, -1.0, 2.0)
+
+
+def _rrf(vector_rank: int, keyword_rank: int, rules: RankRules) -> float:
+    k = float(rules.rrf_k)
+    return (rules.vector_weight / (k + vector_rank) if vector_rank else 0.0) + (
+        rules.keyword_weight / (k + keyword_rank) if keyword_rank else 0.0
+    )
+
+
+def _by_scores(
+    levelled: list[float], places: list[float], bm25: list[float], match: list[float], rules: RankRules
+) -> list[float]:
+    vector_weight = rules.vector_weight if rules.vector_asked else 0.0
+    keyword_weight = rules.keyword_weight if rules.keyword_asked else 0.0
+    total = vector_weight + keyword_weight
+    if not total > 0.0:
+        return [0.0] * len(places)
+    top, best_match = _largest(bm25, 0.0), _largest(match, 0.0)
+    semantic = []
+    for c, x, b, w in zip(levelled, places, bm25, match, strict=True):
+        by_meaning = 0.0 if c != c else math_.clamp(x / 2.0 + 0.25, 0.0, 1.0)
+        density = b / top * best_match if top > 0.0 else b
+        by_words = rules.word_share * w + (1.0 - rules.word_share) * density
+        semantic.append((vector_weight * by_meaning + keyword_weight * by_words) / total)
+    return semantic
+
+
+def _largest(values: list[float], least: float) -> float:
+    """The largest of the values and ``least``; NaN does not count."""
+    for value in values:
+        least = value if value > least else least
+    return least

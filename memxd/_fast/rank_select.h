@@ -3,25 +3,40 @@
 #ifndef MEMXD_RANK_SELECT_H
 #define MEMXD_RANK_SELECT_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "rank_loops.h"
 
 /* -- reciprocal rank fusion ---------------------------------------------------------------------------------------- */
 
-static int memxd_compare_keys(const void *a, const void *b)
+/* keys = rid and rank in one number, ascending: equal rids come best rank first. The ranks ascend already, so a stable
+ * sort by the rid's digits is enough; room is for n more. */
+static void memxd_sort_leg(const int32_t *rids, size_t n, int64_t *keys, int64_t *room)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* keys = rid and rank in one number, ascending: equal rids come best rank first. */
-static void memxd_sort_leg(const int32_t *rids, size_t n, int64_t *keys)
-{
-    for (size_t i = 0; i < n; i++)
+    uint32_t counts[4][256];
+    int64_t *from = keys, *to = room, *swap;
+    memset(counts, 0, sizeof counts);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t digits = (uint32_t)rids[i] ^ UINT32_C(0x80000000);
         keys[i] = (int64_t)rids[i] * 4294967296 + (int64_t)(i + 1);
-    if (n > 1)
-        qsort(keys, n, sizeof *keys, memxd_compare_keys);
+        for (int d = 0; d < 4; d++)
+            counts[d][(digits >> (8 * d)) & 255]++;
+    }
+    for (int d = 0; d < 4; d++) {
+        uint32_t start = 0, digit = n ? (((uint32_t)rids[0] ^ UINT32_C(0x80000000)) >> (8 * d)) & 255 : 0;
+        if (counts[d][digit] == n)
+            continue; /* all alike */
+        for (int v = 0; v < 256; v++) {
+            uint32_t count = counts[d][v];
+            counts[d][v] = start;
+            start += count;
+        }
+        for (size_t i = 0; i < n; i++)
+            to[counts[d][(((uint64_t)from[i] ^ UINT64_C(0x8000000000000000)) >> (32 + 8 * d)) & 255]++] = from[i];
+        swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != keys)
+        memcpy(keys, from, n * sizeof *keys);
 }
 
 static inline int32_t memxd_key_rid(int64_t key)
@@ -40,22 +55,39 @@ static inline int32_t memxd_take(const int64_t *keys, size_t n, size_t *i, int32
     return rank;
 }
 
-/* Outputs have room for a_n + b_n, key arrays for a_n and b_n; answers how many rids there are. */
-static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, int64_t *a_keys, int64_t *b_keys,
-                         int64_t k, double a_weight, double b_weight, int32_t *rids, double *score, int32_t *a_rank,
+static inline double memxd_rrf(int32_t a_rank, int32_t b_rank, double k, double a_weight, double b_weight)
+{
+    double a = a_weight / (k + (double)a_rank), b = b_weight / (k + (double)b_rank);
+    return (a_rank ? a : 0.0) + (b_rank ? b : 0.0);
+}
+
+/* The RRF of a row that leads both legs. */
+static inline double memxd_most_rrf(double k, double a_weight, double b_weight)
+{
+    return (a_weight + b_weight) / (k + 1.0);
+}
+
+static inline double memxd_of_maximum(double rrf, double most)
+{
+    return most > 0.0 ? rrf / most : 0.0;
+}
+
+/* Outputs have room for a_n + b_n, keys for twice as many; answers how many rids there are. */
+static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, int64_t *keys, double k,
+                         double a_weight, double b_weight, int32_t *rids, double *score, int32_t *a_rank,
                          int32_t *b_rank)
 {
+    int64_t *a_keys = keys, *b_keys = keys + a_n, *room = keys + a_n + b_n;
     size_t i = 0, j = 0, n = 0;
-    memxd_sort_leg(a, a_n, a_keys);
-    memxd_sort_leg(b, b_n, b_keys);
+    memxd_sort_leg(a, a_n, a_keys, room);
+    memxd_sort_leg(b, b_n, b_keys, room);
     for (; i < a_n || j < b_n; n++) {
         int from_a = j >= b_n || (i < a_n && memxd_key_rid(a_keys[i]) <= memxd_key_rid(b_keys[j]));
         int32_t rid = memxd_key_rid(from_a ? a_keys[i] : b_keys[j]);
         rids[n] = rid;
         a_rank[n] = memxd_take(a_keys, a_n, &i, rid);
         b_rank[n] = memxd_take(b_keys, b_n, &j, rid);
-        score[n] = (a_rank[n] ? a_weight / (double)(k + a_rank[n]) : 0.0)
-            + (b_rank[n] ? b_weight / (double)(k + b_rank[n]) : 0.0);
+        score[n] = memxd_rrf(a_rank[n], b_rank[n], k, a_weight, b_weight);
     }
     return n;
 }
@@ -113,6 +145,113 @@ static void memxd_top_k(const double *score, const int32_t *rids, size_t n, int3
         best[i] = last;
         memxd_sift_down(best, i, 0, score, rids);
     }
+}
+
+/* -- the whole order ----------------------------------------------------------------------------------------------- */
+
+/* One candidate; entries ascend from the best. */
+typedef struct {
+    uint64_t key; /* score descending, NaN last */
+    uint64_t low; /* then rid ascending, then position */
+} memxd_entry;
+
+static inline memxd_entry memxd_make_entry(double score, int32_t rid, uint32_t position)
+{
+    uint64_t bits;
+    memxd_entry e;
+    score += 0.0; /* -0 equals 0 */
+    memcpy(&bits, &score, sizeof bits);
+    bits = bits >> 63 ? bits : ~bits ^ UINT64_C(0x8000000000000000);
+    e.key = score == score ? bits : UINT64_MAX;
+    e.low = (uint64_t)((uint32_t)rid ^ UINT32_C(0x80000000)) << 32 | position;
+    return e;
+}
+
+static inline uint32_t memxd_entry_position(memxd_entry e)
+{
+    return (uint32_t)e.low;
+}
+
+static inline int memxd_better(const memxd_entry *a, const memxd_entry *b)
+{
+    return (a->key < b->key) | ((a->key == b->key) & (a->low < b->low));
+}
+
+#define MEMXD_RUN 8
+
+/* Merge sort without branches that nobody could predict; room is for n entries. */
+static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n)
+{
+    memxd_entry *from = entries, *to = room, *swap;
+    for (size_t first = 0; first < n; first += MEMXD_RUN)
+        for (size_t i = first + 1; i < n && i < first + MEMXD_RUN; i++) {
+            memxd_entry moving = entries[i];
+            size_t at = i;
+            for (; at > first && memxd_better(&moving, &entries[at - 1]); at--)
+                entries[at] = entries[at - 1];
+            entries[at] = moving;
+        }
+    for (size_t width = MEMXD_RUN; width < n; width *= 2) {
+        for (size_t first = 0; first < n; first += 2 * width) {
+            size_t i = first, middle = first + width < n ? first + width : n, j = middle;
+            size_t end = first + 2 * width < n ? first + 2 * width : n, out = first;
+            while (i < middle && j < end) {
+                int second = memxd_better(&from[j], &from[i]);
+                const memxd_entry *taken = second ? &from[j] : &from[i];
+                to[out++] = *taken;
+                j += (size_t)second;
+                i += (size_t)!second;
+            }
+            memcpy(to + out, from + i, (middle - i) * sizeof *to);
+            out += middle - i;
+            memcpy(to + out, from + j, (end - j) * sizeof *to);
+        }
+        swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != entries)
+        memcpy(entries, from, n * sizeof *entries);
+}
+
+/* Entries of n scores, best first. Spread over n buckets by size, which hold about one each unless scores crowd; room is
+ * for n entries, starts for memxd_buckets(n) + 1 numbers. */
+static inline size_t memxd_buckets(size_t n)
+{
+    size_t buckets = 1;
+    while (buckets < n)
+        buckets *= 2;
+    return buckets;
+}
+
+/* Ascends as the score falls; NaN goes to the last, as -infinity does. */
+static inline size_t memxd_bucket(double score, double high, double scale, size_t buckets)
+{
+    double x = (high - score) * scale;
+    return x < (double)buckets ? (x > 0.0 ? (size_t)x : 0) : buckets - 1;
+}
+
+static void memxd_order(const double *score, const int32_t *rids, size_t n, memxd_entry *entries, memxd_entry *room,
+                        uint32_t *starts)
+{
+    size_t buckets = memxd_buckets(n);
+    double low, high, scale;
+    memxd_range(score, n, INFINITY, &low, &high);
+    scale = low < high ? (double)buckets / (high - low) : 0.0;
+    if (!(scale > 0.0 && scale < INFINITY))
+        buckets = 1;
+    memset(starts, 0, (buckets + 1) * sizeof *starts);
+    for (size_t i = 0; i < n; i++) {
+        room[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+        starts[memxd_bucket(score[i], high, scale, buckets) + 1]++;
+    }
+    for (size_t b = 0; b < buckets; b++)
+        starts[b + 1] += starts[b];
+    for (size_t i = 0; i < n; i++)
+        entries[starts[memxd_bucket(score[i], high, scale, buckets)]++] = room[i];
+    for (size_t b = 0, first = 0; b < buckets; first = starts[b++])
+        if (starts[b] - first > 1)
+            memxd_sort_entries(entries + first, room, starts[b] - first);
 }
 
 /* -- deduplication ------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from memxd.engine.validate import fail, number
 from memxd.model import DAY, Dedup, Limits, Micros, Mode, Profile, Ranking
@@ -85,6 +86,7 @@ class Plan:
         )
 
 
+@lru_cache(maxsize=256)
 def resolve(
     ranking: Ranking,
     *,
@@ -94,7 +96,10 @@ def resolve(
     model_tau: float,
     defaults: RankingDefaults,
 ) -> Plan:
-    """The complete plan for one search; raises InvalidArgumentError for a wish that makes no sense."""
+    """The complete plan for one search; raises InvalidArgumentError for a wish that makes no sense.
+
+    Plans are remembered, since most searches wish the same.
+    """
     _check(ranking)
     profile = ranking.profile or Profile.BALANCED
     if profile is Profile.MEMEX and mode not in (None, Mode.VECTOR):

@@ -24,26 +24,41 @@ from memxd.model import Clock, Deadline, Degradation, DegradedCause, IndexKind, 
 from memxd.store import Store
 
 
-@dataclass(slots=True)
 class Watch:
     """Microseconds by stage."""
 
-    started: float = field(default_factory=time.perf_counter)
-    last: float = field(default_factory=time.perf_counter)
-    stages: list[tuple[str, int]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._started = self._last = time.perf_counter()
+        self._stages: list[tuple[str, int]] = []
 
     def lap(self, stage: str) -> None:
+        """The stage that is over now."""
         now = time.perf_counter()
-        self.stages.append((stage, round((now - self.last) * 1e6)))
-        self.last = now
+        self._stages.append((stage, round((now - self._last) * 1e6)))
+        self._last = now
 
     def report(self) -> tuple[tuple[str, int], ...]:
-        return (*self.stages, ("total", round((time.perf_counter() - self.started) * 1e6)))
+        """What each stage took, and the total."""
+        return (*self._stages, ("total", round((time.perf_counter() - self._started) * 1e6)))
+
+
+class _Unwatched(Watch):
+    """For searches whose timings nobody wants."""
+
+    def lap(self, stage: str) -> None:
+        pass
+
+    def report(self) -> tuple[tuple[str, int], ...]:
+        return ()
+
+
+_UNWATCHED = _Unwatched()
 
 
 @dataclass(slots=True)
 class Question:
-    """One search under way. ``asked_at`` in microseconds; ``degraded`` grows as steps must do without something."""
+    """One search under way. ``asked_at`` in microseconds; ``degraded`` grows as steps must do without something.
+    ``scope_no`` is known once the rows are selected."""
 
     query: SearchQuery
     plan: Plan
@@ -52,6 +67,7 @@ class Question:
     min_relevance: float
     watch: Watch
     degraded: list[Degradation] = field(default_factory=list)
+    scope_no: int | None = None
 
 
 class Asking:
@@ -75,13 +91,11 @@ class Asking:
 
     def prepare(self, query: SearchQuery) -> Question:
         """Check every field of the request and settle how it will be ranked."""
-        clean = replace(
-            query,
-            scope=validate.scope(query.scope),
-            query=validate.query(query.query),
-            filter=validate.filter_(query.filter),
-            time_zone=validate.time_zone(query.time_zone),
-        )
+        scope, text = validate.scope(query.scope), validate.query(query.query)
+        filter_, zone = validate.filter_(query.filter), validate.time_zone(query.time_zone)
+        clean = query
+        if not (scope == query.scope and text == query.query and filter_ is query.filter):
+            clean = replace(query, scope=scope, query=text, filter=filter_, time_zone=zone)
         validate.instant("asked_at", query.asked_at)
         validate.instant("as_of", query.as_of)
         if query.as_of is not None and query.filter.states:
@@ -103,7 +117,7 @@ class Asking:
             View(clean.filter, now, query.as_of, query.include_superseded),
             now if query.asked_at is None else query.asked_at,
             validate.ratio("min_relevance", query.min_relevance, 0.0),
-            Watch(),
+            Watch() if query.timings else _UNWATCHED,
         )
 
     def embed(self, state: Question, deadline: Deadline) -> NDArray[np.float32] | None:
@@ -131,21 +145,21 @@ class Asking:
             return None
 
     def select(self, state: Question, deadline: Deadline) -> tuple[Selection, int]:
-        """The rows that may answer, and the store's revision."""
+        """The rows that may answer, and a revision that they reflect at least."""
         wanted = state.query.filter
         self._indexes.require(IndexKind.COLUMNS)
-        with self._store.read(deadline) as read:
-            revision = read.revision()
-            scope_no = read.scope_no(state.query.scope)
-            if scope_no is not None and state.plan.mode is not Mode.KEYWORD and self._pending_in(scope_no):
-                state.degraded.append(
-                    Degradation(
-                        DegradedCause.VECTORS_PENDING,
-                        "some memories still wait for their vector and can only be found by their words",
-                    )
+        revision = self._store.revision
+        scope_no = state.scope_no = self._store.scope_no(state.query.scope, deadline)
+        if scope_no is not None and state.plan.mode is not Mode.KEYWORD and self._pending_in(scope_no):
+            state.degraded.append(
+                Degradation(
+                    DegradedCause.VECTORS_PENDING,
+                    "some memories still wait for their vector and can only be found by their words",
                 )
-            restrict = None
-            if wanted.ids or wanted.metadata:
+            )
+        restrict = None
+        if wanted.ids or wanted.metadata:
+            with self._store.read(deadline) as read:
                 rids = read.rids_matching(state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None)
-                restrict = np.array(rids, np.int32)
+            restrict = np.array(rids, np.int32)
         return self._indexes.columns.select(scope_no, state.view, restrict), revision

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Protocol
@@ -51,7 +51,8 @@ def public(change: Change) -> Change:
     """The change as the indexes may see it: without the text of private spans."""
     if change.text is None:
         return change
-    return replace(change, text=public_text(change.text))
+    shown = public_text(change.text)
+    return change if shown is change.text else replace(change, text=shown)
 
 
 class Rebuilding:
@@ -121,7 +122,9 @@ class Rebuilding:
                 total, revision = read.totals().memories, read.revision()
             self._deaf.discard(kind)  # it notes what commits from here on, and the snapshot begins later
             try:
-                self._by_kind[kind].rebuild(self._rows(), total, progress, revision=revision, deadline=deadline)
+                # Closed here: the snapshot of a rebuild that was broken off must not live as long as its traceback.
+                with closing(self._rows()) as rows:
+                    self._by_kind[kind].rebuild(rows, total, progress, revision=revision, deadline=deadline)
             except BaseException:
                 if kind in self._failed or kind in self._unready:
                     self.mark_failed(kind)
@@ -130,7 +133,7 @@ class Rebuilding:
             self._failed.discard(kind)
             self._unready.discard(kind)
 
-    def _rows(self) -> Iterator[Change]:
+    def _rows(self) -> Generator[Change, None, None]:
         """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
         with self._store.read() as read:
             for change in read.all_rows():

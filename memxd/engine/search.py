@@ -30,6 +30,7 @@ from memxd.errors import MemxdError
 from memxd.index.selection import Selection
 from memxd.model import (
     NO_DEADLINE,
+    NO_FILTER,
     Clock,
     Deadline,
     Direction,
@@ -118,9 +119,8 @@ class Searching:
         plan = state.plan
         while True:
             found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
-            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
-            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
-            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+            ranked = self._ranker.rank(plan, found, state.asked_at)
+            if ranked.kept.size >= plan.k or found.most < plan.candidates or plan.profile is not Profile.BALANCED:
                 return found, ranked
             plan = replace(plan, candidates=4 * plan.candidates)
 
@@ -133,7 +133,7 @@ class Searching:
         return rejection(
             plan,
             best_cosine=ranked.best_cosine,
-            keyword_hits=int(found.keyword_rids.size),
+            keyword_hits=len(found.legs.keyword_rids),
             candidates=len(ranked.order),
             best_relevance=ranked.best_relevance,
         )
@@ -149,7 +149,7 @@ class Searching:
             best_relevance=ranked.best_relevance if ranked else 0.0,
             candidates=len(ranked.order) if ranked else 0,
             degraded=tuple(state.degraded),
-            timings=state.watch.report() if state.query.timings else (),
+            timings=state.watch.report(),
             plan=str(state.plan) if state.query.explain else "",
         )
 
@@ -164,11 +164,13 @@ class Searching:
         kept = ranked.kept
         likely = kept[ranked.relevance[kept] >= state.min_relevance] if state.min_relevance else kept
         below = len(kept) - len(likely)
-        with self._store.read(deadline) as read:
-            rows = self._fetch(read, state, ranked, likely)
-            folded = self._folded_ids(read, state, ranked, rows)
-            expanded = self._expand(read, state, [row for _, row in rows], deadline)
-            revision = read.revision()
+        rows, revision = self._fetch(state, ranked, likely, deadline)
+        folded: dict[int, str] = {}
+        expanded: list[tuple[Memory, str, float]] = []
+        if rows and (state.query.explain or state.query.expand_links):
+            with self._store.read(deadline) as read:
+                folded = self._folded_ids(read, state, ranked, rows)
+                expanded = self._expand(read, state, [row for _, row in rows], deadline)
         state.watch.lap("fetch")
         hits = self._hits(state, found, ranked, selection, rows, folded)
         hits.extend(expanded_hits(expanded, len(hits)))
@@ -182,22 +184,25 @@ class Searching:
             folded=ranked.folded_count,
             below_min_relevance=below,
             degraded=tuple(state.degraded),
-            timings=state.watch.report() if state.query.timings else (),
+            timings=state.watch.report(),
             plan=str(state.plan) if state.query.explain else "",
         )
 
     def _fetch(
-        self, read: ReadTxn, state: Question, ranked: Ranked, likely: NDArray[np.int32]
-    ) -> list[tuple[int, Row]]:
-        """The best k as (candidate position, row). A row that is gone meanwhile is replaced by the next best."""
+        self, state: Question, ranked: Ranked, likely: NDArray[np.int32], deadline: Deadline
+    ) -> tuple[Placed, int]:
+        """The best k as (candidate position, row), and the revision they are of. A row that is gone meanwhile is
+        replaced by the next best."""
         rows: Placed = []
+        revision = self._store.revision
         at = 0
         while len(rows) < state.plan.k and at < len(likely):
             wanted = likely[at : at + state.plan.k - len(rows)]
             at += len(wanted)
-            by_rid = {row.rid: row for row in read.fetch(state.query.scope, ranked.rids[wanted].tolist())}
-            rows.extend((int(p), by_rid[int(ranked.rids[p])]) for p in wanted if int(ranked.rids[p]) in by_rid)
-        return rows
+            rids = ranked.rids[wanted].tolist()
+            found, revision = self._store.survivors(state.scope_no or 0, rids, deadline)
+            rows.extend((p, found[rid]) for p, rid in zip(wanted.tolist(), rids, strict=True) if rid in found)
+        return rows, revision
 
     def _folded_ids(self, read: ReadTxn, state: Question, ranked: Ranked, rows: Placed) -> dict[int, str]:
         """Ids by rid of what was folded into the hits, as far as explanations will name them."""
@@ -243,7 +248,7 @@ class Searching:
         # The walk passes through memories that this search may not show; those must not take the place of others.
         start = [r.rid for r in rows]
         reached, _, _ = walk(read, start, depth, Limits.TRAVERSE_NODES, (), Direction.BOTH, 0.0, deadline)
-        seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=validate.NO_FILTER))
+        seen = self._indexes.columns.select(rows[0].scope_no, replace(state.view, filter=NO_FILTER))
         visible = seen.contains(np.array([n.rid for n in reached], np.int32)).tolist()
         shown = [n for n, ok in zip(reached, visible, strict=True) if ok][: state.plan.k]
         memories = {r.rid: r.memory for r in read.fetch(state.query.scope, [n.rid for n in shown])}

@@ -14,11 +14,13 @@ import unicodedata
 import zoneinfo
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from memxd.engine.content import is_blank, trim
 from memxd.errors import InvalidArgumentError
 from memxd.model import (
+    NO_FILTER,
     Filter,
     Json,
     Limits,
@@ -49,8 +51,8 @@ MUTABLE = frozenset(
 )
 
 
-#: Selects everything that the view shows.
-NO_FILTER = Filter()
+#: Scopes of up to so many characters are remembered once they are checked, the newest few.
+_SHORT_SCOPE = 512
 
 
 def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
@@ -58,8 +60,14 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
     return InvalidArgumentError.field(field, description, **metadata)
 
 
+@lru_cache(maxsize=1_024)
 def scope(value: Scope) -> Scope:
     """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
+    short = len(value.agent_id) + len(value.user_id) <= _SHORT_SCOPE
+    return _checked_scope(value) if short else _check_scope(value)
+
+
+def _check_scope(value: Scope) -> Scope:
     return Scope(_scope_part("scope.agent_id", value.agent_id), _scope_part("scope.user_id", value.user_id))
 
 
@@ -75,6 +83,9 @@ def _scope_part(field: str, text: str) -> str:
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in part):
         raise fail(field, "must not hold control characters")
     return part
+
+
+_checked_scope = lru_cache(maxsize=1_024)(_check_scope)
 
 
 def identifier(field: str, text: str) -> str:
@@ -235,6 +246,8 @@ def _range(field: str, value: TimeRange | None) -> TimeRange | None:
 
 def filter_(value: Filter) -> Filter:
     """A filter with clean tags, ids and ranges."""
+    if value is NO_FILTER:
+        return value
     if len(value.ids) > Limits.FILTER_IDS:
         raise fail("filter.ids", f"at most {Limits.FILTER_IDS:,} ids")
     if len(value.metadata) > Limits.FILTER_METADATA_KEYS:

@@ -35,13 +35,15 @@ from memxd.model.enums import (
     RejectReason,
     State,
 )
-from memxd.model.nouns import Filter, Link, Memory, Scope, TimeRange, View
-from memxd.model.requests import NewMemory, Patch, Ranking, SearchQuery
+from memxd.model.nouns import NO_FILTER, Filter, Link, Memory, Scope, TimeRange, View
+from memxd.model.requests import AS_THE_PROFILE, NewMemory, Patch, Ranking, SearchQuery
 from memxd.model.status import EngineStatus, IndexStatus, ModelStatus, Progress
 
 __all__ = [
+    "AS_THE_PROFILE",
     "DAY",
     "NO_DEADLINE",
+    "NO_FILTER",
     "SECOND",
     "Change",
     "Chunk",

@@ -86,6 +86,10 @@ class Filter:
     ids: frozenset[str] = frozenset()
 
 
+#: Lets everything through that the view shows.
+NO_FILTER = Filter()
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """Which memories of a scope are visible to a call: a filter seen at a moment.

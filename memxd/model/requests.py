@@ -6,10 +6,14 @@ Frozen shapes without logic; None means the documented default, which ``engine/`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from memxd.model.base import Json, Micros
 from memxd.model.enums import Dedup, MemoryType, Mode, Profile, State
-from memxd.model.nouns import Filter, Scope
+from memxd.model.nouns import NO_FILTER, Filter, Scope
+
+#: Numbers of a vector: a tuple, or the memory of a float32 array (its ``data``), which costs a hundredth.
+Vector: TypeAlias = tuple[float, ...] | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class NewMemory:
     source: str = ""
     supersedes: tuple[str, ...] = ()
     allow_duplicate: bool = False
-    vector: tuple[float, ...] | None = None
+    vector: Vector | None = None
     model_id: str = ""
 
 
@@ -67,6 +71,10 @@ class Ranking:
     tau: float | None = None
 
 
+#: No wishes: the profile's own choice throughout.
+AS_THE_PROFILE = Ranking()
+
+
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     """A question. Field meanings: ``SearchRequest`` in the proto; None means the documented default."""
@@ -74,9 +82,9 @@ class SearchQuery:
     scope: Scope
     query: str
     k: int | None = None
-    filter: Filter = field(default_factory=Filter)
+    filter: Filter = NO_FILTER
     mode: Mode | None = None
-    ranking: Ranking = field(default_factory=Ranking)
+    ranking: Ranking = AS_THE_PROFILE
     min_relevance: float | None = None
     explain: bool = False
     record_retrieval: bool = True
@@ -85,7 +93,7 @@ class SearchQuery:
     time_zone: str = ""
     include_superseded: bool = False
     exact: bool = False
-    vector: tuple[float, ...] | None = None
+    vector: Vector | None = None
     model_id: str = ""
     expand_links: int = 0
     timings: bool = False

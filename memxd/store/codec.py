@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from memxd.model import Json, Link, LinkType, Memory, MemoryType, RowFeatures, Scope, State
+from memxd.model.quick import quick
 from memxd.store.counters import Counters
 from memxd.store.types import Row
 from memxd.text import cjk_share, content_hash
@@ -26,6 +27,10 @@ ROW = """json_array(m.rid, m.scope_no, m.id, m.content, m.type, json(m.tags), js
 #: A link ``l`` between ``s`` and ``t`` as columns; ``link`` reads it.
 LINK = """l.id, s.id, t.id, l.type, l.strength, l.bidirectional, l.metadata, l.created_at"""
 
+_memory = quick(Memory)
+_TYPES = {int(member): member for member in MemoryType}
+_STATES = {int(member): member for member in State}
+_LONG, _DOUBLE = struct.Struct("<q"), struct.Struct("<d")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _SIGN = 1 << 63
 _WRAP = 1 << 64
@@ -44,13 +49,13 @@ def unsigned(value: int) -> int:
 
 def to_bits(value: float) -> int:
     """The IEEE 754 bits of a number from 0 to 1; they sort like the number."""
-    bits: int = struct.unpack("<q", struct.pack("<d", value + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
+    bits: int = _LONG.unpack(_DOUBLE.pack(value + 0.0))[0]  # + 0.0 turns -0.0 into 0.0
     return bits
 
 
 def from_bits(bits: int) -> float:
     """The number that ``to_bits`` was given."""
-    value: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    value: float = _DOUBLE.unpack(_LONG.pack(bits))[0]
     return value
 
 
@@ -83,32 +88,21 @@ def facts(metadata: Json) -> list[int]:
 
 def row(values: list[Any], scope_of: Callable[[int], Scope], counters: Counters) -> Row:
     """The row that a ``ROW`` array tells of, with the counts that are not flushed yet."""
-    rid: int = values[0]
-    accesses, accessed_at, retrievals, retrieved_at = counters.present(rid, *values[16:20])
-    memory = Memory(
-        id=values[2],
-        scope=scope_of(values[1]),
-        content=values[3],
-        type=MemoryType(values[4]),
-        tags=tuple(values[5]),
-        metadata=values[6],
-        importance=from_bits(values[7]),
-        created_at=values[8],
-        updated_at=values[9],
-        event_at=values[10],
-        valid_until=values[11],
-        state=State(values[12]),
-        private=bool(values[13]),
-        source=values[14],
-        revision=values[15],
-        access_count=accesses,
-        last_accessed_at=accessed_at,
-        retrieval_count=retrievals,
-        last_retrieved_at=retrieved_at,
-        vector_pending=bool(values[20]),
-        superseded_by=values[21],
-    )
-    return Row(rid, values[1], memory)
+    (
+        rid, scope_no, identity, content, kind, tags, metadata, importance, created_at, updated_at, event_at,
+        valid_until, state, private, source, revision, accesses, accessed_at, retrievals, retrieved_at, pending,
+        superseded_by, _, _,
+    ) = values  # fmt: skip
+    if counters.counted:
+        accesses, accessed_at, retrievals, retrieved_at = counters.present(
+            rid, accesses, accessed_at, retrievals, retrieved_at
+        )
+    memory = _memory(
+        identity, scope_of(scope_no), content, _TYPES[kind], tuple(tags), metadata, from_bits(importance), created_at,
+        updated_at, event_at, valid_until, _STATES[state], private != 0, source, revision, accesses, accessed_at,
+        retrievals, retrieved_at, pending != 0, superseded_by,
+    )  # fmt: skip
+    return Row(rid, scope_no, memory)
 
 
 def features(stored: Row, content: int, fold: int) -> RowFeatures:

@@ -7,6 +7,7 @@ flushed by the writer thread; SQL is here only for the flush.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Collection
@@ -25,9 +26,16 @@ class Counts(NamedTuple):
 
 
 _NONE = Counts()
-_FLUSH = """UPDATE memories SET access_count = access_count + ?2, last_accessed_at = coalesce(?3, last_accessed_at),
- retrieval_count = retrieval_count + ?4, last_retrieved_at = coalesce(?5, last_retrieved_at)
- WHERE rid = ?1 RETURNING access_count, last_accessed_at, retrieval_count, last_retrieved_at"""
+#: One statement for all rows, because each step of SQLite may wait for the GIL.
+_FLUSH = """UPDATE memories SET access_count = access_count + c.accesses,
+ last_accessed_at = coalesce(c.accessed_at, last_accessed_at), retrieval_count = retrieval_count + c.retrievals,
+ last_retrieved_at = coalesce(c.retrieved_at, last_retrieved_at)
+ FROM (SELECT json_extract(value, '$[0]') AS rid, json_extract(value, '$[1]') AS accesses,
+ json_extract(value, '$[2]') AS accessed_at, json_extract(value, '$[3]') AS retrievals,
+ json_extract(value, '$[4]') AS retrieved_at FROM json_each(?)) AS c WHERE memories.rid = c.rid"""
+_TOTALS = """SELECT
+ json_group_array(json_array(rid, access_count, last_accessed_at, retrieval_count, last_retrieved_at))
+ FROM memories WHERE rid IN (SELECT json_extract(value, '$[0]') FROM json_each(?))"""
 
 
 class Counters:
@@ -50,28 +58,34 @@ class Counters:
 
     def count_retrievals(self, rids: Collection[int], now: Micros) -> None:
         """One more retrieval of each of ``rids``."""
+        pending = self._pending
         with self._lock:
             for rid in rids:
-                old = self._pending.get(rid, _NONE)
-                self._pending[rid] = old._replace(
-                    retrievals=old.retrievals + 1, retrieved_at=_later(old.retrieved_at, now)
-                )
+                accesses, accessed_at, retrievals, retrieved_at = pending.get(rid, _NONE)
+                if retrieved_at is None or retrieved_at < now:
+                    retrieved_at = now
+                pending[rid] = Counts(accesses, accessed_at, retrievals + 1, retrieved_at)
 
     def present(
         self, rid: int, accesses: int, accessed_at: Micros | None, retrievals: int, retrieved_at: Micros | None
     ) -> Counts:
         """A row's counts as of now, given what a snapshot says."""
-        if not self._pending and not self._flushed:
-            return Counts(accesses, accessed_at, retrievals, retrieved_at)
         with self._lock:
             flushed = self._flushed.get(rid, _NONE)
             pending = self._pending.get(rid, _NONE)
+        if flushed is _NONE and pending is _NONE:
+            return Counts(accesses, accessed_at, retrievals, retrieved_at)
         return Counts(
             max(accesses, flushed.accesses) + pending.accesses,
             _later(_later(accessed_at, flushed.accessed_at), pending.accessed_at),
             max(retrievals, flushed.retrievals) + pending.retrievals,
             _later(_later(retrieved_at, flushed.retrieved_at), pending.retrieved_at),
         )
+
+    @property
+    def counted(self) -> bool:
+        """Whether ``present`` may say anything else than what it is given."""
+        return bool(self._pending or self._flushed)
 
     @property
     def waiting(self) -> bool:
@@ -82,11 +96,15 @@ class Counters:
         """Write what is pending within the open transaction. ``committed`` or ``aborted`` must follow."""
         with self._lock:
             batch = dict(self._pending)
-        totals: dict[int, Counts] = {}
-        for rid, counts in batch.items():
-            for found in connection.execute(_FLUSH, (rid, *counts)):
-                totals[rid] = Counts(*found)
+        if not batch:
+            return
+        listed = json.dumps([(rid, *counts) for rid, counts in batch.items()])
+        connection.execute(_FLUSH, (listed,))
+        [found] = connection.execute(_TOTALS, (listed,)).fetchone()
+        totals = {rid: Counts(*counts) for rid, *counts in json.loads(found)}
         with self._lock:
+            # First: who looks without the lock whether anything is counted must find it in one place or the other.
+            self._flushed = self._flushed | totals
             for rid, counts in batch.items():
                 rest = _difference(self._pending[rid], counts)
                 if rest is None:
@@ -95,7 +113,6 @@ class Counters:
                     self._pending[rid] = rest
                 self._in_flight[rid] = _sum(self._in_flight.get(rid, _NONE), counts)
             self._fresh |= totals
-            self._flushed = self._flushed | totals
 
     def committed(self) -> dict[int, Counts]:
         """The transaction is durable. Return the new totals of the rows that were flushed and still exist."""

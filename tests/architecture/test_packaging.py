@@ -55,7 +55,7 @@ def test_the_version_is_the_modules() -> None:
 def test_every_dependency_has_its_reason_and_licence() -> None:
     page = house.text("docs/DEPENDENCIES.md")
     extras = house.pyproject()["project"]["optional-dependencies"]
-    lines = [*house.pyproject()["project"]["dependencies"], *extras["models"], *extras["test"]]
+    lines = [*house.pyproject()["project"]["dependencies"], *extras["models"], *extras["bench"], *extras["test"]]
     lines += house.pyproject()["build-system"]["requires"]
     names = {Requirement(line).name for line in lines}
     undocumented = sorted(name for name in names if f"| `{name}` |" not in page)
@@ -63,6 +63,12 @@ def test_every_dependency_has_its_reason_and_licence() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \|(.*)\|$", page, flags=re.M)
     assert not [name for name, _ in rows if name not in names]
     assert not [name for name, cells in rows if any(not cell.strip() for cell in cells.split("|"))]
+
+
+def test_the_tests_run_with_the_peers_that_the_bench_names() -> None:
+    extras = house.pyproject()["project"]["optional-dependencies"]
+    assert set(extras["bench"]) - set(extras["test"]) == {"hnswlib==0.8.0"}
+    assert all(spec.operator in ("==", "~=") for line in extras["bench"] for spec in Requirement(line).specifier)
 
 
 def test_the_model_data_is_never_built_from_source() -> None:

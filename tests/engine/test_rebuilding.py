@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memxd.engine import Engine
-from memxd.errors import IndexUnavailableError, StorageFailedError, StorageFullError
-from memxd.model import Change, DegradedCause, IndexKind, IndexState, Mode, NewMemory, Scope, SearchQuery
+from memxd.errors import CancelledError, IndexUnavailableError, StorageFailedError, StorageFullError
+from memxd.model import Change, Deadline, DegradedCause, IndexKind, IndexState, Mode, NewMemory, Scope, SearchQuery
 
 A = Scope("a", "u")
 
@@ -121,3 +122,19 @@ def test_nothing_is_written_beside_a_database_that_was_exchanged(
         engine.flush()
     with pytest.raises(StorageFailedError, match="removed or replaced"):
         list(engine.rebuild(IndexKind.KEYWORD))
+
+
+def test_a_rebuild_that_is_broken_off_gives_its_snapshot_back(open_engine: Callable[[], Engine]) -> None:
+    engine = open_engine()
+    list(engine.store_many((A, NewMemory(f"memory number {n}"), "") for n in range(1_200)))
+    gone = threading.Event()
+    progress = engine.rebuild(IndexKind.KEYWORD, Deadline(is_cancelled=gone.is_set))
+    next(progress)
+    gone.set()
+    with pytest.raises(CancelledError) as kept:  # and its traceback with it, as whoever logs it does
+        list(progress)
+    closing = threading.Thread(target=engine.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
+    assert kept.value.__traceback__ is not None

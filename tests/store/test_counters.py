@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from typing import Any
@@ -110,13 +111,15 @@ def test_a_flush_that_fails_keeps_the_counts(bench: Any) -> None:
 
 
 def test_an_aborted_transaction_makes_counts_pending_again() -> None:
-    class Connection:
-        def execute(self, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
-            return [(5, 10, 0, None)]
-
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        "CREATE TABLE memories(rid INTEGER PRIMARY KEY, access_count, last_accessed_at, retrieval_count, "
+        "last_retrieved_at)"
+    )
+    connection.execute("INSERT INTO memories VALUES (1, 4, NULL, 0, NULL)")
     counters = Counters()
     counters.count_access(1, 10)
-    counters.flush(Connection())  # type: ignore[arg-type]
+    counters.flush(connection)
     assert counters.present(1, 4, None, 0, None).accesses == 5
     assert not counters.waiting
     counters.count_access(1, 11)

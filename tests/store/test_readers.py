@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memxd.errors import CancelledError, DeadlineExceededError, StorageReadOnlyError
-from memxd.model import Deadline
+from memxd.model import Deadline, Scope
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -65,4 +65,50 @@ def test_an_error_within_the_block_gives_the_reader_back(bench: Any) -> None:
         with pytest.raises(KeyError), bench.store.read():
             raise KeyError
     with bench.store.read() as txn:
+        assert txn.revision() == 0
+
+
+def test_survivors_are_the_rows_of_one_scope_that_are_still_there(bench: Any) -> None:
+    rows = [bench.put(f"text {n}", tags=("b", "a"), metadata={"n": n}) for n in range(3)]
+    other = bench.put("another's", scope=Scope("other"))
+    bench.store.write(lambda txn: txn.delete([rows[1].rid]))
+    found, revision = bench.store.survivors(rows[0].scope_no, [r.rid for r in (*rows, other)] + [99])
+    assert found == {row.rid: row for row in (rows[0], rows[2])}
+    assert revision == bench.store.revision == 5
+    assert bench.store.survivors(rows[0].scope_no, []) == ({}, 5)
+
+
+def test_survivors_are_refused_when_nobody_waits_for_them(bench: Any) -> None:
+    with pytest.raises(CancelledError):
+        bench.store.survivors(1, [1], Deadline(is_cancelled=lambda: True))
+
+
+def test_the_revision_in_memory_is_that_of_the_database(bench: Any) -> None:
+    assert bench.store.revision == 0
+    row = bench.put("one")
+    with pytest.raises(ZeroDivisionError):
+        bench.store.write(lambda txn: (txn.insert(Scope(), content="lost", type=row.memory.type), 1 // 0))
+    assert bench.store.revision == 1
+    bench.put("two")
+    with bench.store.read() as txn:
+        assert txn.revision() == bench.store.revision == 2
+    assert bench.reopened().revision == 2
+
+
+def test_the_number_of_a_scope_is_known_once_it_is_committed(bench: Any) -> None:
+    assert bench.store.scope_no(Scope("lost")) is None
+    row = bench.put("one")
+    with pytest.raises(ZeroDivisionError):
+        bench.store.write(lambda txn: (txn.insert(Scope("lost"), content="x", type=row.memory.type), 1 // 0))
+    taken = bench.put("two", scope=Scope("found"))
+    assert bench.store.scope_no(Scope("lost")) is None
+    assert bench.store.scope_no(Scope("found")) == bench.store.scope_no(Scope("found")) == taken.scope_no
+
+
+def test_a_waiting_reader_gets_what_another_gives_back(bench: Any) -> None:
+    taken = ExitStack()
+    for _ in range(4):
+        taken.enter_context(bench.store.read())
+    threading.Timer(0.05, taken.close).start()
+    with bench.store.read(Deadline(at=time.monotonic() + 10)) as txn:
         assert txn.revision() == 0

@@ -12,26 +12,13 @@ and do not count.
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator
 from importlib.metadata import version
 
-from memxd.index.lexical.chars import (
-    EMOJI,
-    FLAG_LETTER,
-    HAN_KANA,
-    HANGUL,
-    IGNORED,
-    KHMER,
-    LAO,
-    MYANMAR,
-    THAI,
-    is_symbol,
-)
+from memxd._fast import load_kernels
+from memxd.index.lexical.classes import table
 from memxd.index.lexical.hits import QueryTerms
-from memxd.index.lexical.tokens import WORD, run_terms, word_terms
+from memxd.index.lexical.tokens import run_terms, word_terms
 
 __all__ = ["ANALYZER_VERSION", "document_terms", "query_terms"]
 
@@ -41,78 +28,49 @@ ANALYZER_VERSION = f"2/unicode-{unicodedata.unidata_version}/snowball-{version('
 #: to outvote the bigrams.
 SINGLE_WEIGHT = 0.25
 
-# A word token: words joined by inner signs (at most three in a row, as in ://), C++ and C#; a comma only in 1,000.
-_INNER = r"(?:[-._/:?=&@#+'~%\\|]{1,3}|(?<=\d),(?=\d{3}(?!\d)))"
-_TOKEN = re.compile(
-    f"(?P<word>[{WORD}]+(?:{_INNER}[{WORD}]+)*(?:\\+\\+|#)?)"
-    f"|(?P<run>[{HAN_KANA}]+|[{HANGUL}]+|[{THAI}]+|[{LAO}]+|[{MYANMAR}]+|[{KHMER}]+)"
-    f"|(?P<sign>[{FLAG_LETTER}]{{2}}|[{EMOJI}]|[^\\s\\x00-\\x7f])"
-)
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07\u0060\u00b4\u2032", "'"))
-_IGNORED = re.compile(f"[{IGNORED}]+")
+#: Whichever kernels the daemon was told to use: these two answer the same, and a child process is told nothing.
+_kernel = load_kernels().text
+_CLASSES = table()
+_APOSTROPHES = "\u2018\u2019\u02bc\uff07\u0060\u00b4\u2032"
 _CACHED_LENGTH = 48
-_CACHE_SIZE = 100_000
+#: Two generations of so many words: when one is full the older goes, so that frequent words are never all forgotten.
+_CACHE_SIZE = 40_000
 _cache: dict[str, tuple[tuple[str, ...], int]] = {}
+_older: dict[str, tuple[tuple[str, ...], int]] = {}
 
 
 def document_terms(text: str) -> tuple[dict[str, int], int]:
     """(term -> frequency, length in positions) of a text to be indexed."""
-    counts: Counter[str] = Counter()
-    length = 0
-    for kind, token in _tokens(text):
-        if kind == "word":
-            terms, positions = _word(token)
-            counts.update(terms)
-        elif kind == "run":
-            bigrams, singles, positions = run_terms(token)
-            counts.update(bigrams)
-            counts.update(singles)
-        else:
-            counts[token] += 1
-            positions = 1
-        length += positions
-    return dict(counts), length
+    return _kernel.count_terms(_normal(text), _CLASSES, _cache, _word, run_terms)
 
 
 def query_terms(text: str) -> QueryTerms:
     """What to look for, unique and in the order of the terms' bytes; empty for a text without words."""
-    weights: dict[str, float] = {}
-    for kind, token in _tokens(text):
-        if kind == "word":
-            found = [(term, 1.0) for term in _word(token)[0]]
-        elif kind == "run":
-            bigrams, singles, _ = run_terms(token)
-            found = [(term, 1.0) for term in bigrams]
-            found += [(term, SINGLE_WEIGHT if bigrams else 1.0) for term in singles]
-        else:
-            found = [(token, 1.0)]
-        for term, weight in found:
-            weights[term] = weights.get(term, 0.0) + weight
-    ordered = sorted(weights, key=str.encode)
-    return QueryTerms(tuple(ordered), tuple(weights[term] for term in ordered))
+    weights = _kernel.weigh_terms(_normal(text), _CLASSES, _cache, _word, run_terms, SINGLE_WEIGHT)
+    ordered = sorted(weights)  # by code points, which is the order of their bytes
+    return QueryTerms(tuple(ordered), tuple([weights[term] for term in ordered]))
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str]]:
-    """(kind, token) in order; kinds are the groups of the pattern."""
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # lone surrogates become question marks
-        text = unicodedata.normalize("NFKC", _IGNORED.sub("", text)).translate(_APOSTROPHES)
-    else:
-        text = text.replace("`", "'")
-    for match in _TOKEN.finditer(text):
-        kind, token = match.lastgroup or "", match[0]
-        if kind != "sign" or len(token) == 2 or is_symbol(token):
-            yield kind, token
+def _normal(text: str) -> str:
+    """NFKC, apostrophes straight, without what is nothing by itself."""
+    if text.isascii():
+        return text.replace("`", "'")
+    text = text.encode("utf-8", "replace").decode()  # lone surrogates become question marks
+    text = unicodedata.normalize("NFKC", _kernel.without_ignored(text, _CLASSES))
+    for sign in _APOSTROPHES:
+        text = text.replace(sign, "'")
+    return text
 
 
 def _word(token: str) -> tuple[tuple[str, ...], int]:
-    """``word_terms`` with a cache: most words of a text were met before."""
-    known = _cache.get(token)
+    """``word_terms`` for a word that is not in the cache, which then holds it: most words were met before."""
+    global _cache, _older
+    known = _older.get(token)
     if known is None:
         terms, positions = word_terms(token)
         known = tuple(terms), positions
-        if len(token) <= _CACHED_LENGTH:
-            if len(_cache) >= _CACHE_SIZE:
-                _cache.clear()
-            _cache[token] = known
+    if len(token) <= _CACHED_LENGTH:
+        if len(_cache) >= _CACHE_SIZE:
+            _older, _cache = _cache, {}
+        _cache[token] = known
     return known

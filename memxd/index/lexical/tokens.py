@@ -50,6 +50,8 @@ def stem(word: str) -> str:
 
 def word_terms(token: str) -> tuple[list[str], int]:
     """Terms of a word token (NFKC, apostrophes straight) and its length in positions: its words, at least 1."""
+    if token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
+        return [stem(token.lower())[:TERM_LIMIT]], 1  # as below, for most words of most texts
     smallest: list[str] = []
     terms: list[str] = []
     for piece in _PIECE.findall(token):
