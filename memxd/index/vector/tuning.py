@@ -29,7 +29,7 @@ class VectorTuning:
     wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
     wide_share: float = 0.004  #: ... and at least this share of what the graph knows
     thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
-    kept_cost: int = 30  #: keeping one row on a second look costs as much as scanning so many vectors
+    kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
     connectivity: int = 16  #: edges of a graph node (M)
     expansion_add: int = 128  #: beam width when building (efConstruction)
     build_threads: int = 1  #: threads of the building child process
