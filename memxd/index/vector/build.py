@@ -2,9 +2,9 @@
 
 Reads vectors of a flat float16 file and adds them to a USearch index (key = row), from nothing or from the file of a
 former run, saves it beside, and writes its links anew as flat arrays by row, which is what the daemon maps and walks.
-Syncs both and prints what the manifest says of them. Between batches it looks whether the parent still holds the other
-end of its standard input, and ends when it does not: it never outlives the daemon by more than a batch. Started by
-``upkeep`` only. A file that USearch wrote otherwise than expected is refused, not guessed at.
+Syncs the links and prints what the manifest says of both. Between batches it looks whether the parent still holds the
+other end of its standard input, and ends when it does not: it never outlives the daemon by more than a batch. Started
+by ``upkeep`` only. A file that USearch wrote otherwise than expected is refused, not guessed at.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def build(options: dict[str, Any]) -> dict[str, Any] | None:
     index.save(options["out"])
     told = write_links(options["out"], options["links"], rows)
     told["from_row"] = first
-    for name in ("out", "links"):
-        seal(options[name])
-        told[f"{name}_sums"] = sums(options[name])
+    # USearch's own file is not synced: it is large, and should a power cut damage it, its sums tell, and the next graph
+    # is built from nothing.
+    seal(options["links"])
+    os.chmod(options["out"], 0o600)
+    told["links_sums"], told["out_sums"] = sums(options["links"]), sums(options["out"])
     return told
 
 

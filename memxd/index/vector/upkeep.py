@@ -93,7 +93,7 @@ class Upkeep:
 def build_graph(
     directory: Path, rows: Rows, base: GraphFile | None, tuning: VectorTuning, ended: Callable[[], bool]
 ) -> GraphFile:
-    """A graph over all present rows, made in a child process and synced under its final names: from ``base`` on, a
+    """A graph over all present rows, made in a child process under its final names: from ``base`` on, a
     graph over the first of these rows, or (None, or its file is damaged) from nothing.
 
     ``ended`` is asked all the time; when it says True the child is killed and GraphBuildError raised, as for a child
