@@ -40,7 +40,7 @@ class Bare:
     seconds: float
 
 
-def empty_index(dimension: int, search_width: int = _PARAMETERS.expansion_search) -> Index:
+def empty_index(dimension: int, search_width: int = _PARAMETERS.near) -> Index:
     """An index with memxd's own parameters. ``search_width``: ef, the beam when searching."""
     return Index(
         ndim=dimension,
