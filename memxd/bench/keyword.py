@@ -162,7 +162,7 @@ def _on_disk(bench: Bench, size: int, peers: list[str]) -> list[Measurement]:
     """What each index weighs."""
     folders = {"memxd": bench.store(size).folder / "index" / "keyword"}
     root = bench.options.work / f"peers-{bench.recipe(size).name}"
-    folders |= {name: root / name.replace(" ", "-") for name in peers}
+    folders |= {name: at for name in peers if (at := root / name.replace(" ", "-")).is_dir()}
     weights = {name: sum(f.stat().st_size for f in at.rglob("*") if f.is_file()) for name, at in folders.items()}
     return [Measurement.one(_NAME, "index on disk", size, name, w / 1e6, "MB") for name, w in weights.items()]
 
@@ -179,8 +179,9 @@ def _budgets(
                 name = f"keyword leg p50, {part}, {when}"
                 row = Budget(_NAME, name, size, ours, theirs / factor, "ms", judged=judged)
                 rows.append(replace(row, peer=peer, peer_figure=theirs))
-    slowest = float(cold.max()) * 1e3
-    rows.append(Budget(_NAME, "keyword leg, first question after opening", size, slowest, 20.0, "ms", judged=judged))
+    first = float(np.percentile(cold, 90)) * 1e3
+    name = "keyword leg, first question after opening, 90th percentile"
+    rows.append(Budget(_NAME, name, size, first, 20.0, "ms", judged=judged))
     if share is not None:
         name = "keyword leg, same best 30 as the exact oracle"
         rows.append(Budget(_NAME, name, size, share, 1.0, "share", at_least=True))
