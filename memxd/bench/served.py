@@ -132,8 +132,11 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # no signal's handler runs here
         return
-    held: list[int] = []
-    before = {n: signal.signal(n, lambda number, _: held.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    held: list[signal.Signals] = []
+    before = {
+        n: signal.signal(n, lambda number, _: held.append(signal.Signals(number)))
+        for n in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

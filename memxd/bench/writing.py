@@ -191,7 +191,7 @@ def _until_settled(client: Client) -> float:
         (vector,) = (i for i in client.status(max_scopes=0).engine.indexes if i.kind is IndexKind.VECTOR)
         if vector.entries < tuning.graph_min:
             return 0.0  # so few need no graph
-        if vector.tail_entries <= max(tuning.tail_min, tuning.tail_share * vector.entries):
+        if vector.tail_entries <= min(tuning.tail_max, max(tuning.tail_min, tuning.tail_share * vector.entries)):
             return time.monotonic() - began
         time.sleep(0.2)
     raise RuntimeError(f"the vector index did not settle within {_SETTLE_SECONDS:g} s")
