@@ -131,7 +131,7 @@ def _overload(
 ) -> list[Budget]:
     """More clients than places: the surplus is refused at once, and those inside are served as fast as before."""
     fits = _load(served, texts, Load(PENDING, seconds / 2, seed=1, processes=_processes(bench))).seen
-    seen = _load(served, texts, Load(CROWD, seconds, pause=0.05, seed=2, processes=_processes(bench))).seen
+    seen = _load(served, texts, Load(CROWD, seconds, pause=0.25, seed=2, processes=_processes(bench))).seen
     if not len(seen.refusals):
         raise RuntimeError(f"{CROWD} clients at {PENDING} places, and nobody was refused")
     first, last = _third(seen.searches, seconds, 0), _third(seen.searches, seconds, 2)
