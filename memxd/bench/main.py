@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -81,6 +82,8 @@ def _speed(given: argparse.Namespace, environ: Mapping[str, str], command: str) 
         hashing=given.hashing,
     )
     progress = Progress()
+    # As Ctrl-C does: daemons that a question started must not outlive it.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     progress.line(f"stores are kept in {work}; the report goes to {out}")
     report = runner.run(options, progress, command)
     text = tables.markdown(report)

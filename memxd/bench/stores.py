@@ -28,7 +28,8 @@ from memxd.engine.engine import Engine
 from memxd.engine.ids import system_clock, uuid7_factory
 from memxd.engine.storing import Item
 from memxd.errors import MemxdError, ModelFileError, StartupError
-from memxd.model import DAY, IndexKind, IndexState, MemoryType, Micros, NewMemory, Scope
+from memxd.index.vector.tuning import VectorTuning
+from memxd.model import DAY, IndexKind, IndexState, IndexStatus, MemoryType, Micros, NewMemory, Scope
 
 SCOPE = Scope("bench", "one")
 #: Changes whenever other records come out.
@@ -96,7 +97,7 @@ def build(recipe: Recipe, work: Path, embedder: Embedder, progress: Progress, *,
     folder = work / recipe.name
     known = _found(folder, recipe)
     if known is not None and not fresh:
-        _renew(known, embedder, progress)
+        renew(known, embedder, progress)
         return known
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
@@ -135,7 +136,7 @@ def _fill(folder: Path, recipe: Recipe, embedder: Embedder, step: Step) -> None:
         engine.close()
 
 
-def _renew(built: BuiltStore, embedder: Embedder, progress: Progress) -> None:
+def renew(built: BuiltStore, embedder: Embedder, progress: Progress) -> None:
     """Open a store that an earlier version may have written: its engine migrates the database and builds anew what
     indexes are of another format."""
     engine = Engine.open(
@@ -155,7 +156,14 @@ def _settled(engine: Engine) -> bool:
     indexes = engine.status(0).indexes
     (vector,) = (s for s in indexes if s.kind is IndexKind.VECTOR)
     ready = all(index.state is IndexState.READY for index in indexes)
-    return ready and vector.tail_entries <= max(20_000, vector.entries // 10)
+    return ready and graph_settled(vector)
+
+
+def graph_settled(vector: IndexStatus) -> bool:
+    """Whether the graph knows all vectors but those that the index leaves outside for a while."""
+    limits = VectorTuning()
+    usual = max(limits.tail_min, limits.tail_share * vector.entries)
+    return vector.entries < limits.graph_min or vector.tail_entries <= min(usual, limits.tail_max)
 
 
 def _await_indexes(engine: Engine) -> None:
