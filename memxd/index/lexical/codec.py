@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import mmap
 import secrets
-import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,25 +25,15 @@ from whoosh.filedb.filetables import OrderedHashWriter
 from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
-from whoosh.util.numeric import length_to_byte
 
-from memxd.index.lexical.bulk import Lists, laid
 from memxd.index.lexical.hits import Int32, UInt32
-from memxd.index.lexical.packing import frequencies
+from memxd.index.lexical.packing import frequencies, pack
 
 INDEX_NAME = "MAIN"
 FIELD = "text"
 TERMS, POSTINGS, DOCUMENTS = ".trm", ".pst", ".doc"
 EXTENSIONS = (TERMS, POSTINGS, DOCUMENTS)
 _MAGIC = b"MXDOCS02"
-#: What ``whoosh3.W3TermInfo.to_bytes`` writes: flags, weight, df, shortest and longest as bytes (not used: ``.doc`` has
-#: exact lengths), largest frequency, first and last document, extent.
-_INFO = struct.Struct("!BfIBBfIIqi")
-_INFO_DTYPE = np.dtype(
-    [("flags", "u1"), ("weight", ">f4"), ("df", ">u4"), ("shortest", "u1"), ("longest", "u1"), ("most", ">f4"),
-     ("first", ">u4"), ("last", ">u4"), ("offset", ">i8"), ("length", ">i4")]
-)  # fmt: skip
-_SHORTEST = length_to_byte(1)
 
 
 def schema() -> Schema:
@@ -233,16 +222,19 @@ class PostingWriter(base.FieldWriter):
         self._tfs.append(int(weight))
 
     def finish_term(self) -> None:
-        docs, tfs = np.array(self._docs, np.int32), np.array(self._tfs, np.int32)
-        self.add_lists(Lists([self._term], np.array([docs.shape[0]]), docs, tfs))
+        self.add_list(self._term, np.array(self._docs, np.int32), np.array(self._tfs, np.int32))
 
-    def add_lists(self, lists: Lists) -> None:
-        """Many posting lists; all terms come in ascending order, documents ascend strictly, no list is empty."""
-        made = laid(lists, self._lengths)
-        offset, key, add = self._file.tell(), self._key, self._terms.add
-        self._file.write(made.data)
-        for term, begin, size, df, weight, most, first, last in made.infos:
-            add(key + term, _INFO.pack(0, weight, df, _SHORTEST, 0, most, first, last, offset + begin, size))
+    def add_list(self, term: bytes, docs: Int32, tfs: Int32) -> None:
+        """A whole posting list; terms come in ascending order, documents ascend strictly, n >= 1."""
+        info = whoosh3.W3TermInfo()
+        info._weight, info._df = float(tfs.sum(dtype=np.int64)), docs.shape[0]
+        info._minid, info._maxid, info._maxweight = int(docs[0]), int(docs[-1]), float(tfs.max())
+        info._minlength, info._maxlength = 1, 0
+        packed, more = pack(tfs, self._lengths[docs])
+        data = docs.tobytes() + packed.tobytes() + more.tobytes()
+        info.set_extent(self._file.tell(), len(data))
+        self._file.write(data)
+        self._terms.add(self._key + term, info.to_bytes())
 
     def finish_field(self) -> None:
         self._key = b""
@@ -262,35 +254,3 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
         raise ValueError("a term points outside the postings")
     return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]
-
-
-class SegmentLists:
-    """Every posting list of a segment on disk, in order (``merge.Postings``). Raises ValueError when they do not lie in
-    the file as ``PostingWriter`` writes them."""
-
-    def __init__(self, terms: Any, words: Int32) -> None:
-        items = list(terms._tindex.items())
-        infos = np.frombuffer(b"".join([value for _, value in items]), _INFO_DTYPE)
-        self.terms: list[bytes] = [key[2:] for key, _ in items]
-        self.sizes = infos["df"].astype(np.int64)
-        self._begins = infos["offset"].astype(np.int64) // 4
-        self._words = words
-        stops = self._begins + infos["length"] // 4
-        if len(infos) and (
-            self._begins.min() < 2 or stops.max() > words.shape[0] or (infos["length"] < 8 * self.sizes).any()
-        ):
-            raise ValueError("a term points outside the postings")
-        self._more = np.flatnonzero(infos["length"] > 8 * self.sizes)
-        self._stops = stops
-
-    def take(self, first: int, last: int) -> Lists:
-        """The lists of terms first..last-1."""
-        sizes, begins = self.sizes[first:last], self._begins[first:last]
-        starts = np.cumsum(sizes) - sizes
-        at = np.arange(int(sizes.sum())) + np.repeat(begins - starts, sizes)
-        docs = self._words[at]
-        tfs = (self._words[at + np.repeat(sizes, sizes)].view(np.uint32) >> 16).astype(np.int32)
-        for term in self._more[(self._more >= first) & (self._more < last)].tolist():
-            more = self._words[self._begins[term] + 2 * self.sizes[term] : self._stops[term]]
-            tfs[starts[term - first] + more[::2]] = more[1::2]
-        return Lists(self.terms[first:last], sizes, docs, tfs)

@@ -6,16 +6,16 @@ Owns the merge at the level of arrays and the policy which segments to merge whe
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
-from memxd.index.lexical.bulk import Lists, joined, pieces
 from memxd.index.lexical.codec import Documents
-from memxd.index.lexical.hits import Int32, Int64, UInt8
+from memxd.index.lexical.hits import Int32, UInt8
 from memxd.index.lexical.tail import Tail
 
 #: More segments than this besides the largest are merged into one.
@@ -23,22 +23,12 @@ SMALL_SEGMENTS = 8
 #: When the others together hold this share of the largest, or so much of all is dead, everything becomes one.
 OTHERS_SHARE = 1 / 3
 DEAD_SHARE = 1 / 4
-#: Postings that are sorted in memory at a time.
-PIECE = 4_000_000
 
 
 class Postings(Protocol):
-    """Posting lists of one source: ``terms`` in ascending order of their bytes, ``sizes`` int64[terms]."""
+    """Posting lists of one source in ascending order of terms: (term, documents, frequencies)."""
 
-    @property
-    def terms(self) -> list[bytes]: ...
-
-    @property
-    def sizes(self) -> Int64: ...
-
-    def take(self, first: int, last: int) -> Lists:
-        """The lists of terms first..last-1."""
-        ...
+    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,38 +44,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What ``writer`` writes: the documents and the lists (to be read once), a few millions of postings at a time."""
+    """What ``writer`` writes: the documents and the lists (to be read once)."""
 
     documents: Documents
-    lists: Iterator[Lists]
+    lists: Iterator[tuple[bytes, Int32, Int32]]
 
 
 def of_tail(tail: Tail) -> Source:
     """A tail as a source."""
-    return Source(*tail.documents(), TailPostings(tail))
-
-
-class TailPostings:
-    """The posting lists of a tail."""
-
-    def __init__(self, tail: Tail) -> None:
-        self._lists = tail.lists()
-        self._stops = np.append(0, np.cumsum(self._lists.sizes))
-
-    @property
-    def terms(self) -> list[bytes]:
-        """See ``Postings``."""
-        return self._lists.terms
-
-    @property
-    def sizes(self) -> Int64:
-        """See ``Postings``."""
-        return self._lists.sizes
-
-    def take(self, first: int, last: int) -> Lists:
-        """See ``Postings``."""
-        every, low, high = self._lists, self._stops[first], self._stops[last]
-        return Lists(every.terms[first:last], every.sizes[first:last], every.docs[low:high], every.tfs[low:high])
+    return Source(*tail.documents(), tail)
 
 
 def merge(sources: Sequence[Source]) -> Merged:
@@ -106,23 +73,24 @@ def merge(sources: Sequence[Source]) -> Merged:
     return Merged(documents, _lists(sources, maps))
 
 
-def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[Lists]:
-    every = sorted(set().union(*(source.postings.terms for source in sources)))
-    sizes = np.zeros(len(every), np.int64)
-    numbers = {term: number for number, term in enumerate(every)}
-    for source in sources:
-        terms = source.postings.terms
-        sizes[np.fromiter(map(numbers.__getitem__, terms), np.int64, len(terms))] += source.postings.sizes
-    del numbers
-    for first, last in pieces(sizes, PIECE):
-        parts = []
-        for source, numbered in zip(sources, maps, strict=True):
-            terms = source.postings.terms
-            low, high = bisect_left(terms, every[first]), bisect_right(terms, every[last - 1])
-            parts.append((source.postings.take(low, high), numbered))
-        lists = joined(parts)
-        if lists.terms:
-            yield lists
+def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[tuple[bytes, Int32, Int32]]:
+    streams = [_numbered(number, source.postings) for number, source in enumerate(sources)]
+    together = heapq.merge(*streams, key=lambda entry: entry[0])
+    for term, entries in groupby(together, key=lambda entry: entry[0]):
+        parts = [(maps[number][docs], tfs) for _, number, docs, tfs in entries]
+        docs = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
+        tfs = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
+        if docs.shape[0] > 1:
+            order = np.argsort(docs, kind="stable")
+            docs, tfs = docs[order], tfs[order]
+        first = int(np.searchsorted(docs, 0))  # the dead are -1
+        if first < docs.shape[0]:
+            yield term, docs[first:], tfs[first:]
+
+
+def _numbered(number: int, postings: Postings) -> Iterator[tuple[bytes, int, Int32, Int32]]:
+    for term, docs, tfs in postings.lists():
+        yield term, number, docs, tfs
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]:

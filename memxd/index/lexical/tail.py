@@ -8,13 +8,12 @@ the same way when it rebuilds.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from memxd._fast import bm25_py
 from memxd._fast.bm25_py import Bm25Kernel, Postings, Segment
-from memxd.index.lexical.bulk import Lists
 from memxd.index.lexical.hits import Int32, UInt8
 from memxd.index.lexical.packing import pack
 
@@ -86,17 +85,10 @@ class Tail:
         rids, lengths, scopes = (np.array(part, np.int32) for part in (self.rids, self.lengths, self.scopes))
         return rids, lengths, scopes, (np.frombuffer(self._died, np.uint8) == 0).astype(np.uint8)
 
-    def lists(self) -> Lists:
-        """Every list, in ascending order of the terms' bytes; the dead are among the documents."""
-        held = sorted((term.encode(), entry) for term, entry in self._lists.items())
-        docs = b"".join([docs.tobytes() for _, (docs, _) in held])
-        tfs = b"".join([tfs.tobytes() for _, (_, tfs) in held])
-        return Lists(
-            [term for term, _ in held],
-            np.fromiter((len(docs) for _, (docs, _) in held), np.int64, len(held)),
-            np.frombuffer(docs, np.int32),
-            np.frombuffer(tfs, np.int32),
-        )
+    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
+        """(term, documents, frequencies) in ascending order of the terms' bytes."""
+        for term, entry in sorted((term.encode(), entry) for term, entry in self._lists.items()):
+            yield term, np.array(entry[0], np.int32), np.array(entry[1], np.int32)
 
     def pack(self) -> list[bytes]:
         """Everything as bytes: counts, rids, lengths, scopes, sizes of lists, postings, died, terms (by newlines)."""

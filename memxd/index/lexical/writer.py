@@ -16,7 +16,6 @@ from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC, FileIndex, clean_files
 from whoosh.writing import SegmentWriter
 
-from memxd.index.lexical.bulk import Lists
 from memxd.index.lexical.codec import (
     EXTENSIONS,
     FIELD,
@@ -24,13 +23,15 @@ from memxd.index.lexical.codec import (
     POSTINGS,
     FlatCodec,
     FlatSegment,
-    SegmentLists,
     map_words,
     read_documents,
+    read_list,
     schema,
 )
 from memxd.index.lexical.files import Manifest, checksum, read_manifest, sync, write_manifest
+from memxd.index.lexical.hits import Int32
 from memxd.index.lexical.merge import Merged, Source, merge, of_tail, to_merge
+from memxd.index.lexical.packing import frequencies
 from memxd.index.lexical.tail import Tail
 
 
@@ -108,9 +109,7 @@ class IndexFolder:
         alive = np.ones(held.rids.shape[0], np.uint8)
         alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
         scopes = np.repeat(held.scopes, np.diff(held.starts))
-        words = map_words(self.folder / segment.make_filename(POSTINGS))
-        lists = SegmentLists(FlatCodec().terms_reader(self._storage, segment), words)
-        return Source(held.rids, held.lengths, scopes, alive, lists)
+        return Source(held.rids, held.lengths, scopes, alive, _SegmentPostings(self._storage, segment))
 
     def open_writer(self, watermark: int) -> FoldWriter:
         """Whoosh's writer for the next generation (takes Whoosh's lock)."""
@@ -124,7 +123,7 @@ class FoldWriter(SegmentWriter):
         super().__init__(index, codec=FlatCodec(), compound=False)  # type: ignore[no-untyped-call]
         self._owner = owner
         self._watermark = watermark
-        self._lists: Iterator[Lists] = iter(())
+        self._lists: Iterator[tuple[bytes, Int32, Int32]] = iter(())
 
     def take(self, merged: Merged) -> None:
         """The documents of the new segment."""
@@ -137,8 +136,8 @@ class FoldWriter(SegmentWriter):
     def _flush_segment(self) -> None:
         self.perdocwriter.close()
         self.fieldwriter.start_field(FIELD, self.schema[FIELD])
-        for lists in self._lists:
-            self.fieldwriter.add_lists(lists)
+        for term, docs, tfs in self._lists:
+            self.fieldwriter.add_list(term, docs, tfs)
         self.fieldwriter.finish_field()
         self.fieldwriter.close()
         folder = Path(self.storage.folder)
@@ -191,3 +190,16 @@ class _Commit:
             self.writer.commit(mergetype=self._policy)
         else:
             self.writer.cancel()
+
+
+class _SegmentPostings:
+    """The posting lists of a segment on disk."""
+
+    def __init__(self, storage: FileStorage, segment: Any) -> None:
+        self._terms = FlatCodec().terms_reader(storage, segment)
+        self._words = map_words(Path(storage.folder) / segment.make_filename(POSTINGS))
+
+    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
+        for (_, term), info in self._terms.items():
+            docs, packed, more = read_list(self._words, info)
+            yield term, docs, frequencies(packed, more)
