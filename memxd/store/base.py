@@ -93,9 +93,7 @@ class ReadBase:
 
         One statement, so both are of one moment also outside of a transaction, and one row.
         """
-        [revision, text] = self._connection.execute(
-            _SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)
-        ).fetchone()
+        [revision, text] = self._connection.execute(_SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)).fetchone()
         return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
 
     def _scope(self, number: int) -> Scope:

@@ -1,20 +1,19 @@
 """Documents that are in no file yet: postings in memory, searched like a segment, later folded into one.
 
 Owns growable arrays by term. Not thread safe: ``state`` guards it with its lock, and what it hands out are copies; a
-list is copied again only when it has grown. The child process unpacks what ``pack`` gives it, and gathers documents in
-the same way when it rebuilds.
+list is copied again only when it has grown. The child process unpacks what ``pack`` gives it
+(``postings``).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from memxd._fast import bm25_py
 from memxd._fast.bm25_py import Bm25Kernel, Postings, Segment
-from memxd.index.lexical.hits import Int32, UInt8
 from memxd.index.lexical.packing import pack
 
 
@@ -80,16 +79,6 @@ class Tail:
             known = self._known[term] = self._kernel.Postings(docs, *pack(tfs, lengths), len(self.rids))
         return known
 
-    def documents(self) -> tuple[Int32, Int32, Int32, UInt8]:
-        """(rids, lengths, scope numbers, alive) in order of arrival."""
-        rids, lengths, scopes = (np.array(part, np.int32) for part in (self.rids, self.lengths, self.scopes))
-        return rids, lengths, scopes, (np.frombuffer(self._died, np.uint8) == 0).astype(np.uint8)
-
-    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
-        """(term, documents, frequencies) in ascending order of the terms' bytes."""
-        for term, entry in sorted((term.encode(), entry) for term, entry in self._lists.items()):
-            yield term, np.array(entry[0], np.int32), np.array(entry[1], np.int32)
-
     def pack(self) -> list[bytes]:
         """Everything as bytes: counts, rids, lengths, scopes, sizes of lists, postings, died, terms (by newlines)."""
         names = "\n".join(self._lists).encode()
@@ -101,26 +90,3 @@ class Tail:
             head.tobytes(), self.rids.tobytes(), self.lengths.tobytes(), self.scopes.tobytes(), sizes.tobytes(),
             docs, tfs, bytes(self._died), names,
         ]  # fmt: skip
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Tail:
-        """The inverse of ``pack`` joined. Raises ValueError for a wrong size."""
-        documents, terms, postings, size = (int(n) for n in np.frombuffer(data, np.int64, 4))
-        words = np.frombuffer(data, np.int32, 3 * documents + terms + 2 * postings, 32)
-        at = 32 + words.nbytes
-        if len(data) != at + documents + size:
-            raise ValueError("the batch is cut short")
-        self = cls()
-        rids, lengths, scopes, sizes, docs, tfs = np.split(
-            words, np.cumsum([documents, documents, documents, terms, postings], dtype=np.int64)
-        )
-        self.rids, self.lengths, self.scopes = (array("i", part.tobytes()) for part in (rids, lengths, scopes))
-        self._died = bytearray(data[at : at + documents])
-        self.dead = sum(self._died)
-        names = data[at + documents :].decode().split("\n") if terms else []
-        start = 0
-        for name, count in zip(names, sizes.tolist(), strict=True):
-            stop = start + count
-            self._lists[name] = array("i", docs[start:stop].tobytes()), array("i", tfs[start:stop].tobytes())
-            start = stop
-        return self
