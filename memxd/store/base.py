@@ -19,8 +19,9 @@ from memxd.store.counters import Counters
 from memxd.store.identity import renew
 from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
-_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), '[' || coalesce(group_concat(r), '') || ']'
- FROM (SELECT {codec.ROW} AS r FROM memories AS m WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
+_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
+ '[' || coalesce(group_concat(r), '') || ']' FROM (SELECT {codec.ROW} AS r FROM memories AS m
+ WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
 CHUNKS = 2
@@ -72,6 +73,18 @@ class ReadBase:
             (limit,),
         )
         return [ScopeTotals(Scope(agent, user), total, active) for agent, user, total, active in found.fetchall()]
+
+    def is_empty(self) -> bool:
+        """Whether there are no memories at all."""
+        [found] = self._connection.execute("SELECT EXISTS(SELECT 1 FROM memories)").fetchone()
+        return not found
+
+    def holds_more_than(self, rows: int) -> bool:
+        """Whether there are more memories than this; takes time by that number only."""
+        [found] = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM memories LIMIT ?)", (rows + 1,)
+        ).fetchone()
+        return bool(found > rows)
 
     def totals(self) -> Totals:
         """Counts over all scopes."""

@@ -54,7 +54,7 @@ def enum_set(kind: type[E], numbers: Iterable[int], field: str) -> frozenset[E]:
 
 def wire(member: IntEnum) -> Any:
     """The number of a member for an enum field; the generated types want a class that exists in stubs only."""
-    return member.value
+    return member._value_  # ``value`` asks the class first
 
 
 # -- time ----------------------------------------------------------------------------------------------------------
@@ -71,9 +71,8 @@ def instant(message: timestamp_pb2.Timestamp, field: str) -> Micros:
 
 def fill_instant(message: timestamp_pb2.Timestamp, at: Micros) -> None:
     """Write an instant; also when it is the epoch itself, the field is then present."""
-    seconds, micros = divmod(at, SECOND)
-    message.seconds = seconds
-    message.nanos = micros * 1_000
+    message.seconds = at // SECOND
+    message.nanos = at % SECOND * 1_000
     if not at:
         message.SetInParent()
 
@@ -206,8 +205,7 @@ def scope_spelled_out(request: Any) -> Scope:
 
 def fill_scope(message: memory_pb2.Scope, value: Scope) -> None:
     """Write both parts."""
-    message.agent_id = value.agent_id
-    message.user_id = value.user_id
+    message.agent_id, message.user_id = value.agent_id, value.user_id
 
 
 def optional(message: Any, name: str) -> Any:
