@@ -43,7 +43,7 @@ cdef extern from "rank_loops.h" nogil:
 
 cdef extern from "rank_select.h" nogil:
     size_t memxd_fuse(
-        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* keys, int64_t k, double a_weight,
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* keys, double k, double a_weight,
         double b_weight, int32_t* rids, double* score, int32_t* a_rank, int32_t* b_rank)
     void memxd_top_k(const double* score, const int32_t* rids, size_t n, int32_t* best, size_t k)
     size_t memxd_dedup(
@@ -51,13 +51,16 @@ cdef extern from "rank_select.h" nogil:
         const uint8_t* third_kinds, int32_t* slots, size_t size, int32_t* kept, size_t limit, int32_t* folded_into)
 
 cdef extern from "rank_scope.h" nogil:
+    ctypedef struct memxd_fused:
+        void* block
+    int memxd_fuse_legs(
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, double k, double a_weight, double b_weight,
+        memxd_fused* f)
     ctypedef struct memxd_scope:
         const int32_t* rids
         size_t n
         memxd_columns columns
-        const int32_t* fused
-        const double* semantic
-        size_t fused_n
+        memxd_fused fused
         double now
         double rate
         memxd_weights weights
@@ -69,10 +72,8 @@ cdef extern from "rank_scope.h" nogil:
         size_t depth
         size_t kept_n
     int memxd_rank_scope(
-        const memxd_scope* s, size_t columns_size, int mode, size_t k, size_t whole, memxd_best* best)
-    void memxd_fill_best(
-        const memxd_scope* s, const memxd_best* best, const double* rrf, const int32_t* vector_rank,
-        const int32_t* keyword_rank, int normalise, int32_t* ids, double* values)
+        memxd_scope* s, size_t columns_size, int mode, size_t k, size_t whole, memxd_best* best)
+    void memxd_fill_best(const memxd_scope* s, const memxd_best* best, int normalise, int32_t* ids, double* values)
 
 cdef extern from "rank_legs.h" nogil:
     ctypedef struct memxd_legs:
@@ -129,8 +130,6 @@ cdef extern from "rank_legs.h" nogil:
         size_t kept_n
         double best_cosine
         double best_relevance
-    double memxd_most_rrf(const memxd_rules* r)
-    double memxd_of_maximum(double rrf, double most)
     int memxd_rank_legs(
         const memxd_legs* legs, const memxd_columns* c, size_t columns_size, const memxd_rules* r, memxd_ranked* out)
 
@@ -145,7 +144,7 @@ cdef enum:
     _MODE_OFF = 1
     _MODE_TAGS = 3
     _MODE_ADAPTIVE = 4
-    _WHOLE = 4096  # as in rank_py
+    _WHOLE = 512  # as in rank_py
 
 memxd_fill_frequencies()
 
@@ -181,7 +180,7 @@ def fuse_rrf(
     if b_n:
         b = &keyword_rids[0]
     cdef PyThreadState* state = _release(both)
-    n = memxd_fuse(a, a_n, b, b_n, &keys[0], k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
+    n = memxd_fuse(a, a_n, b, b_n, &keys[0], <double>k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
     _take_back(state)
     return rids[:n], score[:n], vector_rank[:n], keyword_rank[:n]
 
@@ -299,44 +298,45 @@ def rank_all(
     _at_least("k", k, 0)
     cdef _Columns held = _Columns(columns)
     cdef memxd_rules r = _rules(rules)
+    cdef size_t n = rids.shape[0]
     cdef memxd_scope scope
     cdef memxd_best best
-    cdef int wrong = 0
-    cdef size_t i
-    fused, rrf, vector_rank, keyword_rank = fuse_rrf(vector_rids, keyword_rids, r.rrf_k, r.vector_weight, r.keyword_weight)
-    scope.n, scope.fused_n = rids.shape[0], fused.shape[0]
-    scope.columns, scope.now, scope.rate, scope.weights = held.columns, r.now, r.rate, r.weights
-    semantic = np.empty(scope.fused_n + 1)
-    cdef double[::1] meaning = semantic, rrf_of = rrf
-    cdef int32_t[::1] fused_rids = fused, vector_of = vector_rank, keyword_of = keyword_rank
-    for i in range(scope.fused_n):
-        meaning[i] = memxd_of_maximum(rrf_of[i], memxd_most_rrf(&r))
-    scope.fused, scope.semantic = _first(fused_rids), &meaning[0]
-    if scope.n == 0:
+    cdef int wrong
+    scope.n, scope.columns = n, held.columns
+    scope.now, scope.rate, scope.weights = r.now, r.rate, r.weights
+    if n == 0:
         return ScopeRanking(np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((8, 0)), 0)
     scope.rids = &rids[0]
-    best.entries, best.kept_n = NULL, 0
-    with nogil:
+    best.entries, best.kept, best.depth, best.kept_n = NULL, NULL, 0, 0
+    cdef const int32_t* a = _first(vector_rids)
+    cdef const int32_t* b = _first(keyword_rids)
+    cdef size_t a_n = vector_rids.shape[0], b_n = keyword_rids.shape[0]
+    cdef PyThreadState* state = _release(n + a_n + b_n)
+    wrong = memxd_fuse_legs(a, a_n, b, b_n, <double>r.rrf_k, r.vector_weight, r.keyword_weight, &scope.fused)
+    if wrong == 0:
         wrong = memxd_rank_scope(&scope, held.size, r.dedup, k, _WHOLE, &best)
+    else:
+        wrong = -2
+    _take_back(state)
     try:
         _refuse(wrong, "rids must be strictly ascending and lie within the columns")
-        ids, kept, values = np.empty((4, best.depth), np.int32), np.empty(best.kept_n, np.int32), np.empty((8, best.depth))
-        _fill(&scope, &best, rrf_of, vector_of, keyword_of, r.normalise, ids, kept, values)
+        ids, kept = np.empty((4, best.depth), np.int32), np.empty(best.kept_n, np.int32)
+        values = np.empty((8, best.depth))
+        _fill(&scope, &best, r.normalise, ids, kept, values)
     finally:
         free(best.entries)
-    return ScopeRanking(ids, kept, values, scope.n)
+        free(scope.fused.block)
+    return ScopeRanking(ids, kept, values, n)
 
 
 cdef int _fill(
-    const memxd_scope* scope, const memxd_best* best, const double[::1] rrf, const int32_t[::1] vector_rank,
-    const int32_t[::1] keyword_rank, int normalise, int32_t[:, ::1] ids, int32_t[::1] kept, double[:, ::1] values,
+    const memxd_scope* scope, const memxd_best* best, int normalise, int32_t[:, ::1] ids, int32_t[::1] kept,
+    double[:, ::1] values,
 ) except -1:
-    cdef const double* rrf_of = &rrf[0] if rrf.shape[0] else NULL
     cdef size_t i
     for i in range(best.kept_n):
         kept[i] = best.kept[i]
-    memxd_fill_best(
-        scope, best, rrf_of, _first(vector_rank), _first(keyword_rank), normalise, &ids[0, 0], &values[0, 0])
+    memxd_fill_best(scope, best, normalise, &ids[0, 0], &values[0, 0])
     return 0
 
 
@@ -365,7 +365,7 @@ def rank_legs(legs, columns, rules):
     cdef int32_t[::1] kept_out = kept
     cdef double[:, ::1] v = values
     cdef memxd_ranked out
-    out.n, out.kept_n = 0, 0
+    out.n, out.kept_n, out.best_cosine, out.best_relevance = 0, 0, -1.0, 0.0
     out.rids, out.vector_rank, out.keyword_rank = &i[0, 0], &i[1, 0], &i[2, 0]
     out.order, out.folded_into, out.kept = &i[3, 0], &i[4, 0], &kept_out[0]
     out.cosine, out.bm25, out.match, out.rrf = &v[0, 0], &v[1, 0], &v[2, 0], &v[3, 0]

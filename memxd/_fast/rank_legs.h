@@ -35,17 +35,6 @@ typedef struct {
     double best_cosine, best_relevance;
 } memxd_ranked;
 
-/* The RRF of a row that leads both legs. */
-static inline double memxd_most_rrf(const memxd_rules *r)
-{
-    return (r->vector_weight + r->keyword_weight) / ((double)r->rrf_k + 1.0);
-}
-
-static inline double memxd_of_maximum(double rrf, double most)
-{
-    return most > 0.0 ? rrf / most : 0.0;
-}
-
 MEMXD_CLONES static void memxd_rrf_all(const int32_t *restrict vector_rank, const int32_t *restrict keyword_rank,
                                        size_t n, double k, double vector_weight, double keyword_weight,
                                        double *restrict rrf)
@@ -123,14 +112,6 @@ static int memxd_join(const memxd_legs *legs, const memxd_columns *c, size_t col
     return 0;
 }
 
-/* The largest of n values and least; NaN does not count. */
-static inline double memxd_largest(const double *values, size_t n, double least)
-{
-    for (size_t i = 0; i < n; i++)
-        least = values[i] > least ? values[i] : least;
-    return least;
-}
-
 /* place = where the levelled cosine lies in the band, by_meaning = that as a factor (for n rows). */
 MEMXD_CLONES static void memxd_places(const double *restrict levelled, size_t n, double low, double high,
                                       double *restrict place, double *restrict by_meaning)
@@ -174,7 +155,7 @@ static void memxd_judge(const memxd_columns *c, const memxd_rules *r, double *le
                         memxd_ranked *out)
 {
     size_t n = out->n;
-    double most = memxd_most_rrf(r);
+    double most = memxd_most_rrf((double)r->rrf_k, r->vector_weight, r->keyword_weight);
     for (size_t i = 0; i < n; i++) {
         uint8_t share = c->cjk[out->rids[i]];
         levelled[i] = out->cosine[i] - r->shifts[share < 2 ? share : 2];

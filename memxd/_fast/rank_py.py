@@ -18,7 +18,7 @@ from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64, check_array, ch
 from memxd._fast.protocols import LegRanking, RankColumns, RankLegs, RankRules, ScopeRanking, Weights
 
 #: Scopes up to this many rows are ranked whole by ``rank_all``, so that every repetition is seen.
-_WHOLE = 4096
+_WHOLE = 512
 
 
 def _check_by_rid(size: int, reference: I64, retrieval: U32, access: U32, importance: F32) -> None:
@@ -184,7 +184,7 @@ def rank_all(
 
     ``rids`` i32[n] strictly ascending, >= 0. The semantic factor is the RRF of the two legs (i32, best first, either
     may be empty) over its maximum, 0 for rows of neither. Then ``factors``, ``combine``, ``normalise`` over all rows,
-    ``top_k`` by raw score and ``dedup`` of the best: of all rows up to 4,096, else of the best max(2k, 64), and of
+    ``top_k`` by raw score and ``dedup`` of the best: of all rows up to 512, else of the best max(2k, 64), and of
     four times as many again while fewer than ``k`` are kept. Repetitions further down are not looked for.
     """
     n = check_array("rids", rids, np.int32)

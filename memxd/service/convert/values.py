@@ -7,10 +7,11 @@ resource. Called by its sibling modules.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeVar
 
+import numpy as np
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
 
 from memxd.errors import InvalidArgumentError
@@ -102,15 +103,15 @@ def finite(value: float, field: str) -> float:
     return value
 
 
-def vector_or_none(values: Iterable[float], field: str) -> tuple[float, ...] | None:
-    """The caller's vector; None when the list is empty."""
-    vector = tuple(values)
-    if not vector:
+def vector_or_none(values: Sequence[float], field: str) -> memoryview | None:
+    """The caller's vector as the memory of a float32 array; None when the list is empty."""
+    if not values:
         return None
-    if not all(map(math.isfinite, vector)):
-        position = next(i for i, v in enumerate(vector) if not math.isfinite(v))
-        raise InvalidArgumentError.field(f"{field}[{position}]", "must be a finite number")
-    return vector
+    vector = np.array(values, np.float32)
+    sound = np.isfinite(vector)
+    if not sound.all():
+        raise InvalidArgumentError.field(f"{field}[{sound.argmin()}]", "must be a finite number")
+    return vector.data
 
 
 # -- Struct --------------------------------------------------------------------------------------------------------
