@@ -3,7 +3,8 @@
 The only module that knows all layers; one ExitStack opens and closes them. Owns signals, exit codes and the order of
 starting and draining; no rule of any layer. ``memxd serve`` calls ``run``.
 
-Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, embedder, engine, SERVING. On
+Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, engine, SERVING; the embedder is
+opened beside all that follows the locks. On
 SIGTERM or SIGINT: NOT_SERVING, new calls refused, running ones finish (``drain_seconds``, a second signal hurries),
 indexes flushed, everything closed, exit 0. A stop that hangs for longer than all of that may take is ended by an alarm.
 """
@@ -15,7 +16,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
@@ -72,8 +74,6 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
 
 
 def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals) -> None:
-    from memxd.service.gate import Gate
-    from memxd.service.server import Server
     from memxd.service.socket import SocketClaim
 
     began = time.monotonic()
@@ -81,6 +81,10 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
     stack.enter_context(_claim_data(config.data_dir))
+    embedder = _opening_embedder(config, stack)
+    from memxd.service.gate import Gate
+    from memxd.service.server import Server
+
     gate = Gate(
         workers=config.workers,
         max_pending=config.max_pending,
@@ -90,7 +94,7 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
     server.start(claim)
-    engine = _open_engine(config, stack)
+    engine = _open_engine(config, stack, embedder)
     gate.open(engine)
     server.set_serving(True)
     notify(manager, READY="1", STATUS="serving")
@@ -115,7 +119,22 @@ def _claim_data(folder: Path) -> FileLock:
         ) from error
 
 
-def _open_engine(config: Config, stack: ExitStack) -> Engine:
+def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder]:
+    """Begin to open the embedder on a thread of its own, since most of that is done without the interpreter's lock;
+    answers how to wait for it. Raises then what opening raised."""
+    pool = ThreadPoolExecutor(1, "memxd-open-embedder")
+    opening = pool.submit(_open_embedder, config)
+
+    def close() -> None:
+        pool.shutdown()
+        if opening.exception() is None:
+            opening.result().close()
+
+    stack.callback(close)
+    return opening.result
+
+
+def _open_engine(config: Config, stack: ExitStack, embedder: Callable[[], Embedder]) -> Engine:
     from memxd._fast import load_kernels
     from memxd.engine.engine import Engine, Tuning
     from memxd.engine.ids import system_clock, uuid7_factory
@@ -123,8 +142,6 @@ def _open_engine(config: Config, stack: ExitStack) -> Engine:
     from memxd.model import DAY
 
     kernels = load_kernels(cast("KernelChoice", config.kernels))
-    embedder = _open_embedder(config)
-    stack.callback(embedder.close)
     ranking = RankingDefaults(half_life=int(config.half_life_days * DAY), rrf_k=config.rrf_k)
     engine = Engine.open(
         config.data_dir,
@@ -136,7 +153,7 @@ def _open_engine(config: Config, stack: ExitStack) -> Engine:
         readers=config.workers,
     )
     stack.callback(engine.close)
-    facts = {"kernels": kernels.name, "model": embedder.info.id, "data_dir": str(config.data_dir)}
+    facts = {"kernels": kernels.name, "model": embedder().info.id, "data_dir": str(config.data_dir)}
     log.info("opened", extra={"fields": facts})
     return engine
 

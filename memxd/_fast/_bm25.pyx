@@ -1,307 +1,112 @@
-"""BM25 over flat posting arrays, compiled. Twin, oracle and documentation: ``bm25_py``; both change together.
+"""BM25 over flat posting lists, compiled. Twin, oracle and documentation: ``bm25_py``; both change together.
 
-One section without the GIL does a whole query: count the selection, gather each term's live matches, add their
-scores into an accumulator, keep the k best. Dense path: the accumulator is indexed by rid and the selection is a
-mask. Sparse path (mask None): it is indexed by position in the selection, whose rows are looked up in the posting
-lists by galloping (Bentley and Yao 1976). Buffers belong to the thread and are left zeroed.
+The loops are in ``bm25.h`` (how they look at little, and why the answers are exact all the same). Here: the objects that
+hold a segment's and a list's addresses, checked once when they are made, and the one entry that fills in a question, runs
+it without the GIL and hands the answer out. What a list remembers between questions (bounds, a few document frequencies)
+is read and written under the GIL only.
 """
 
 import threading
 
 import numpy as np
 
-from libc.math cimport log
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.math cimport isfinite
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
-from memxd._fast.bm25_py import Scored
+from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
 
-cdef struct Segment:
-    const int32_t* rids
-    const uint8_t* alive
-    int64_t size
-    int64_t placed  # where its selected documents start in Work.docs and Work.slots (sparse path, ascending rids)
-    int64_t chosen  # how many there are; -1 = not looked up
+cdef extern from "bm25.h" nogil:
+    ctypedef struct bm25_segment:
+        const int32_t* rids
+        const int32_t* lengths
+        const int32_t* died
+        const int32_t* dead
+        const int32_t* scopes
+        int64_t size
+        int32_t deaths
+        int32_t low
+        int32_t high
 
-cdef struct List:
-    int64_t term
-    int64_t segment
-    const int32_t* docs
-    const int32_t* tfs
-    int64_t size
+    ctypedef struct bm25_list:
+        const int32_t* docs
+        const uint32_t* packed
+        const int32_t* more
+        int64_t size
+        int64_t more_count
+        const int32_t* starts
+        const float* bounds
+        float bound
+        int64_t df
+        int64_t known_df
+        int32_t known_deaths
 
-cdef struct Work:
-    Segment* segments
-    int64_t segment_count
-    List* lists
-    int64_t list_count
-    int64_t terms
-    const double* weights
-    const int32_t* lengths  # by rid, -1 = not held
-    int64_t capacity
-    const int32_t* rids  # the selection
-    int64_t m
-    const uint8_t* mask  # the selection by rid (dense path)
-    int64_t limit
-    bint dense
-    double k1
-    double b
-    double* sums  # by slot (dense: rid, sparse: position in the selection), all zero between calls
-    int32_t* touched  # slots with a score
-    int32_t* slots  # matches of the present term: slot, term frequency
-    int32_t* tfs
-    int32_t* docs  # sparse: document numbers of the selection, segment by segment
-    int32_t* places  # sparse: their slots
-    int64_t* df  # answers
-    double* idf
-    int32_t* best
-    double* scores
-    int64_t k
-    const int32_t* also
-    int64_t also_count
-    double* extra
-    int64_t rows
-    double average
+    ctypedef struct bm25_lane:
+        pass
 
+    ctypedef struct bm25_turn:
+        pass
 
-cdef class _Buffers:
-    """Scratch memory of one thread; grows, never shrinks below what the largest query needed."""
+    ctypedef struct bm25_scratch:
+        pass
 
-    cdef double* sums
-    cdef int32_t* numbers
-    cdef int64_t slots
-    cdef int64_t size
+    ctypedef struct bm25_search:
+        const bm25_segment* segments
+        bm25_list* lists
+        int64_t segment_count
+        int64_t terms
+        const double* weights
+        const double* priors
+        double prior_rows
+        double average
+        double k1
+        double fixed
+        double slope
+        int32_t scope
+        int64_t rows
+        const int32_t* rids
+        int64_t m
+        const uint8_t* mask
+        int64_t mask_size
+        const int32_t* places
+        const int32_t* also
+        const int32_t* also_places
+        int64_t also_count
+        int64_t k
+        int64_t kept
+        int32_t* best
+        double* score
+        double* match
+        double* also_score
+        double* also_match
+        double* idf
+        int64_t* df
+        double* impact
+        double* said
+        double said_total
+        double margin
+        bm25_lane* lanes
+        bm25_turn* turns
+        int32_t* others
+        float* reach
+        bm25_scratch* scratch
 
-    def __dealloc__(self):
-        free(self.sums)
-        free(self.numbers)
+    int BM25_BITS
+    void bm25_pick()
+    int64_t bm25_position(const int32_t* values, int64_t low, int64_t high, int32_t wanted)
+    double bm25_frequency(const bm25_list* list, int64_t at)
+    int bm25_run(bm25_search* search)
+    float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
+                      int64_t windows, int32_t* starts, float* bounds)
+    int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
+                   int64_t more_count, int64_t limit)
 
-    cdef int reserve(self, int64_t slots, int64_t numbers) except -1:
-        if slots > self.slots:
-            free(self.sums)
-            self.slots = 0
-            self.sums = <double*>calloc(slots + slots // 4, sizeof(double))
-            if self.sums == NULL:
-                raise MemoryError()
-            self.slots = slots + slots // 4
-        if numbers > self.size:
-            free(self.numbers)
-            self.size = 0
-            self.numbers = <int32_t*>malloc((numbers + numbers // 4) * sizeof(int32_t))
-            if self.numbers == NULL:
-                raise MemoryError()
-            self.size = numbers + numbers // 4
-        return 0
+bm25_pick()
 
-
-_local = threading.local()
-
-
-cdef _Buffers _buffers():
-    found = getattr(_local, "buffers", None)
-    if found is None:
-        found = _local.buffers = _Buffers()
-    return <_Buffers>found
-
-
-cdef inline int64_t _first_at_least(const int32_t* values, int64_t low, int64_t size, int32_t wanted) noexcept nogil:
-    """First position >= low whose value is >= wanted, or size: doubling steps, then bisection."""
-    cdef int64_t step = 1, high, middle
-    if low >= size or values[low] >= wanted:
-        return low
-    while low + step < size and values[low + step] < wanted:
-        low += step
-        step *= 2
-    high = low + step if low + step < size else size
-    low += 1
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-cdef inline int64_t _position(const int32_t* values, int64_t size, int32_t wanted) noexcept nogil:
-    """Position of a value in an ascending array, or -1."""
-    cdef int64_t low = 0, high = size, middle
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < size and values[low] == wanted else -1
-
-
-cdef void _place(Segment* segment, int64_t start, Work* work) noexcept nogil:
-    """Find the selection's live documents in a segment with ascending rids."""
-    cdef int64_t at = 0, i, n = start
-    for i in range(work.m):
-        at = _first_at_least(segment.rids, at, segment.size, work.rids[i])
-        if at >= segment.size:
-            break
-        if segment.rids[at] == work.rids[i] and segment.alive[at]:
-            work.docs[n] = <int32_t>at
-            work.places[n] = <int32_t>i
-            n += 1
-    segment.placed = start
-    segment.chosen = n - start
-
-
-cdef int64_t _match_dense(const List* postings, const Segment* segment, int64_t n, Work* work) noexcept nogil:
-    """Append the live, selected matches of one posting list to n others; the new number."""
-    cdef int64_t i
-    cdef int32_t doc, rid
-    for i in range(postings.size):
-        doc = postings.docs[i]
-        rid = segment.rids[doc]
-        if segment.alive[doc] and rid < work.limit and work.mask[rid]:
-            work.slots[n] = rid
-            work.tfs[n] = postings.tfs[i]
-            n += 1
-    return n
-
-
-cdef int64_t _match_sparse(const List* postings, const Segment* segment, int64_t n, Work* work) noexcept nogil:
-    """As ``_match_dense``; slots are positions in the selection."""
-    cdef int64_t i, at = 0
-    cdef int32_t doc
-    if segment.chosen < 0 or postings.size < segment.chosen:  # fewer postings than rows, or rids in no order
-        for i in range(postings.size):
-            doc = postings.docs[i]
-            if segment.alive[doc]:
-                at = _position(work.rids, work.m, segment.rids[doc])
-                if at >= 0:
-                    work.slots[n] = <int32_t>at
-                    work.tfs[n] = postings.tfs[i]
-                    n += 1
-        return n
-    for i in range(segment.placed, segment.placed + segment.chosen):
-        at = _first_at_least(postings.docs, at, postings.size, work.docs[i])
-        if at >= postings.size:
-            break
-        if postings.docs[at] == work.docs[i]:
-            work.slots[n] = work.places[i]
-            work.tfs[n] = postings.tfs[at]
-            n += 1
-    return n
-
-
-cdef inline bint _worse(double left, int32_t left_slot, double right, int32_t right_slot) noexcept nogil:
-    return left < right or (left == right and left_slot > right_slot)
-
-
-cdef void _sift(int32_t* heap, int64_t at, int64_t size, const double* sums) noexcept nogil:
-    """Restore the heap whose root is the worst of its slots."""
-    cdef int64_t child
-    cdef int32_t moved = heap[at]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _worse(sums[heap[child + 1]], heap[child + 1], sums[heap[child]], heap[child]):
-            child += 1
-        if not _worse(sums[heap[child]], heap[child], sums[moved], moved):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = moved
-
-
-cdef int64_t _best(Work* work, int64_t touched) noexcept nogil:
-    """The k best slots, best first. Slots ascend as rids do, so ties fall to the smaller rid."""
-    cdef int64_t i, n = touched if touched < work.k else work.k
-    cdef int32_t slot
-    cdef int32_t* heap = work.best
-    if n == 0:
-        return 0
-    for i in range(n):
-        heap[i] = work.touched[i]
-    for i in range(n // 2 - 1, -1, -1):
-        _sift(heap, i, n, work.sums)
-    for i in range(n, touched):
-        slot = work.touched[i]
-        if _worse(work.sums[heap[0]], heap[0], work.sums[slot], slot):
-            heap[0] = slot
-            _sift(heap, 0, n, work.sums)
-    for i in range(n - 1, 0, -1):
-        slot = heap[0]
-        heap[0] = heap[i]
-        heap[i] = slot
-        _sift(heap, 0, i, work.sums)
-    return n
-
-
-cdef void _count_rows(Work* work) noexcept nogil:
-    """N and the average length within the selection; on the sparse path also where its rows are."""
-    cdef int64_t i, rows = 0, total = 0, placed = 0
-    cdef int32_t held
-    if work.dense:
-        for i in range(work.limit):  # without branches, so that it runs in vector registers
-            held = (work.mask[i] != 0) & (work.lengths[i] >= 0)
-            rows += held
-            total += work.lengths[i] & -held
-    else:
-        for i in range(work.m):
-            if work.rids[i] < work.capacity and work.lengths[work.rids[i]] >= 0:
-                rows += 1
-                total += work.lengths[work.rids[i]]
-        for i in range(work.segment_count):
-            if work.segments[i].chosen == 0:
-                _place(&work.segments[i], placed, work)
-                placed += work.segments[i].chosen
-    work.rows = rows
-    work.average = <double>total / <double>rows if rows else 0.0
-
-
-cdef int64_t _add_terms(Work* work) noexcept nogil:
-    """Add every term's scores in the order given; the number of slots touched."""
-    cdef int64_t at = 0, i, n, term, touched = 0
-    cdef double weight, tf, length
-    cdef double fixed = work.k1 * (1.0 - work.b)
-    cdef double slope = work.k1 * work.b / work.average if work.average > 0.0 else 0.0
-    cdef int32_t slot
-    for term in range(work.terms):
-        n = 0
-        while at < work.list_count and work.lists[at].term == term:
-            if work.dense:
-                n = _match_dense(&work.lists[at], &work.segments[work.lists[at].segment], n, work)
-            else:
-                n = _match_sparse(&work.lists[at], &work.segments[work.lists[at].segment], n, work)
-            at += 1
-        work.df[term] = n
-        if n == 0:
-            continue
-        work.idf[term] = log(1.0 + (work.rows - n + 0.5) / (n + 0.5))
-        weight = work.idf[term] * work.weights[term]
-        for i in range(n):
-            slot = work.slots[i]
-            tf = work.tfs[i]
-            length = work.lengths[slot if work.dense else work.rids[slot]]
-            if work.sums[slot] == 0.0:
-                work.touched[touched] = slot
-                touched += 1
-            work.sums[slot] += tf * (work.k1 + 1.0) / (tf + (fixed + slope * length)) * weight
-    return touched
-
-
-cdef int64_t _run(Work* work) noexcept nogil:
-    """The whole query; the number of hits. Leaves the accumulator zeroed."""
-    cdef int64_t i, at, kept, touched
-    _count_rows(work)
-    touched = _add_terms(work)
-    kept = _best(work, touched)
-    for i in range(kept):
-        work.scores[i] = work.sums[work.best[i]]
-        if not work.dense:
-            work.best[i] = work.rids[work.best[i]]
-    for i in range(work.also_count):
-        at = work.also[i] if work.dense else _position(work.rids, work.m, work.also[i])
-        if 0 <= at < (work.capacity if work.dense else work.m):
-            work.extra[i] = work.sums[at]
-    for i in range(touched):
-        work.sums[work.touched[i]] = 0.0
-    return kept
+cdef enum:
+    REMEMBERED = 4  # document frequencies kept with a list, by scope
+    SHORT = 256  # lists of fewer postings have one bound for every slope
+    RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 
 
 cdef inline const int32_t* _ints(values) except? NULL:
@@ -310,93 +115,282 @@ cdef inline const int32_t* _ints(values) except? NULL:
     return &view[0] if view.shape[0] else NULL
 
 
-cdef int64_t _take_segments(segments, Work* work) except -1:
-    """Fill in the segments; the number of their documents that a sparse search may have to place."""
-    cdef const uint8_t[::1] alive
-    cdef int64_t i, placed = 0
-    for i in range(work.segment_count):
-        rids, flags, ascending = segments[i]
-        alive = flags
-        work.segments[i].size = len(rids)
-        work.segments[i].rids = _ints(rids)
-        work.segments[i].alive = &alive[0] if alive.shape[0] else NULL
-        work.segments[i].placed = 0
-        work.segments[i].chosen = 0 if ascending else -1
-        if not work.dense and ascending:
-            placed += min(work.m, work.segments[i].size)
-    return placed
+cdef inline const double* _doubles(values) except? NULL:
+    """The same of a float64 array."""
+    cdef const double[::1] view = values
+    return &view[0] if view.shape[0] else NULL
 
 
-cdef int64_t _take_lists(postings, Work* work, int64_t* total) except -1:
-    """Fill in the posting lists and their total length; the length of the longest term."""
-    cdef int64_t at = 0, term, size, most = 0
-    for term in range(work.terms):
-        size = 0
-        for number, docs, tfs in postings[term]:
-            work.lists[at].term = term
-            work.lists[at].segment = number
-            work.lists[at].docs = _ints(docs)
-            work.lists[at].tfs = _ints(tfs)
-            work.lists[at].size = len(docs)
-            size += work.lists[at].size
-            at += 1
-        most = max(most, size)
-        total[0] += size
-    return most
+cdef class Segment:
+    """See ``bm25_py.Segment``."""
+
+    cdef readonly int64_t size
+    cdef bm25_segment seen
+    cdef tuple held
+
+    def __init__(self, rids, lengths, died, dead, scopes=None):
+        cdef int64_t i
+        cdef int32_t wrong = 0
+        self.size = len(rids)
+        if not len(lengths) == len(died) == len(dead) == self.size or self.size > 0x7fffffff:
+            raise ValueError("a segment's arrays differ in length")
+        if scopes is not None and len(scopes) != self.size:
+            raise ValueError("scopes has another length")
+        self.seen.rids, self.seen.lengths = _ints(rids), _ints(lengths)
+        self.seen.died, self.seen.dead = _ints(died), _ints(dead)
+        self.seen.scopes = NULL if scopes is None else _ints(scopes)
+        self.seen.size = self.size
+        self.held = (rids, lengths, died, dead, scopes)
+        for i in range(self.size):
+            wrong |= (self.seen.rids[i] < 0) | (self.seen.lengths[i] < 0)
+        if wrong:
+            raise ValueError("a segment holds negative numbers")
+
+    def length(self, int64_t doc):
+        """See ``bm25_py.Segment.length``."""
+        if not 0 <= doc < self.size:
+            raise IndexError(doc)
+        return self.seen.lengths[doc]
 
 
-cdef int _reserve(Work* work, int64_t total, int64_t most, int64_t placed) except -1:
-    """Lay the buffers of this thread out for a query."""
-    cdef int64_t slots = work.capacity if work.dense else work.m
-    cdef int64_t scored = min(total, slots)
-    cdef _Buffers buffers = _buffers()
-    buffers.reserve(slots, scored + 2 * most + 2 * placed)
-    work.sums = buffers.sums
-    work.touched = buffers.numbers
-    work.slots = work.touched + scored
-    work.tfs = work.slots + most
-    work.docs = work.tfs + most
-    work.places = work.docs + placed
+cdef class _Bounds:
+    """Upper bounds of a list for one ``fixed`` and every slope from ``slope`` on."""
+
+    cdef float fixed
+    cdef float slope
+    cdef float bound
+    cdef int32_t* starts
+    cdef float* bounds
+
+    def __dealloc__(self):
+        free(self.starts)
+        free(self.bounds)
+
+
+cdef class Postings:
+    """See ``bm25_py.Postings``."""
+
+    cdef readonly int64_t size
+    cdef int64_t limit
+    cdef bm25_list list
+    cdef tuple held
+    cdef _Bounds made
+    cdef int renewed
+    cdef int32_t scope_of[REMEMBERED]
+    cdef int32_t deaths_of[REMEMBERED]
+    cdef int64_t df_of[REMEMBERED]
+
+    def __init__(self, docs, packed, more, int64_t limit):
+        cdef const uint32_t[::1] words = packed
+        cdef int bad
+        cdef int i
+        self.size, self.limit = len(docs), limit
+        self.list.docs, self.list.more = _ints(docs), _ints(more)
+        self.list.packed = &words[0] if words.shape[0] else NULL
+        self.list.size, self.list.more_count = self.size, len(more) // 2
+        self.held = (docs, packed, more)
+        if words.shape[0] != self.size or len(more) % 2:
+            raise ValueError("a posting list's arrays differ in length")
+        with nogil:
+            bad = bm25_check(self.list.docs, self.list.packed, self.list.size, self.list.more,
+                             self.list.more_count, limit)
+        if bad:
+            raise ValueError("an impossible posting list")
+        for i in range(REMEMBERED):
+            self.df_of[i] = -1
+
+    def frequency(self, int32_t doc):
+        """See ``bm25_py.Postings.frequency``."""
+        cdef int64_t at = bm25_position(self.list.docs, 0, self.size, doc)
+        return <int64_t>bm25_frequency(&self.list, at) if at >= 0 else 0
+
+    cdef _Bounds bounds_for(self, float fixed, float slope):
+        """Bounds that hold for these parameters, made when there are none."""
+        cdef _Bounds made = self.made
+        cdef int64_t windows = (self.limit >> BM25_BITS) + 1
+        cdef bint loose
+        if made is not None and made.fixed == fixed and made.slope <= slope:
+            loose = slope > 2 * made.slope and self.size >= SHORT and self.renewed < RENEWALS
+            if not loose:
+                return made
+            self.renewed += 1
+        made = _Bounds()
+        made.fixed, made.slope = fixed, 0.9 * slope if self.size >= SHORT else 0.0
+        if self.size >= SHORT and self.size >= 8 * windows:
+            made.starts = <int32_t*>malloc((windows + 1) * sizeof(int32_t))
+            made.bounds = <float*>malloc(windows * sizeof(float))
+            if made.starts == NULL or made.bounds == NULL:
+                raise MemoryError()
+        with nogil:
+            made.bound = bm25_bounds(self.list.docs, self.list.packed, self.list.size, made.fixed, made.slope,
+                                     windows, made.starts, made.bounds)
+        self.made = made
+        return made
+
+
+cdef class _Scratch:
+    """Window buffers of one thread; sums are zero between questions."""
+
+    cdef bm25_scratch* memory
+
+    def __cinit__(self):
+        self.memory = <bm25_scratch*>calloc(1, sizeof(bm25_scratch))
+        if self.memory == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.memory)
+
+
+_local = threading.local()
+
+
+cdef _Scratch _scratch():
+    found = getattr(_local, "scratch", None)
+    if found is None:
+        found = _local.scratch = _Scratch()
+    return <_Scratch>found
+
+
+cdef int _take_segments(list segments, bm25_segment* into) except -1:
+    cdef int64_t i
+    cdef Segment segment
+    for i in range(len(segments)):
+        handle, deaths, low, high = <tuple>segments[i]
+        segment = handle
+        into[i] = segment.seen
+        into[i].deaths, into[i].low, into[i].high = deaths, low, high
+        if not 0 <= low <= high <= segment.size or not 0 <= deaths <= segment.size:
+            raise ValueError("a range outside the segment")
     return 0
 
 
-def score(segments, postings, weights, lengths, rids, mask, double k1, double b, Py_ssize_t k, also):
+cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) except -1:
+    """Fill in the lists; ``kept`` takes the bounds, which another thread may exchange meanwhile."""
+    cdef int64_t at, i
+    cdef int32_t slot = s.scope & (REMEMBERED - 1)
+    cdef Postings found
+    cdef _Bounds made
+    for at in range(len(postings)):
+        s.lists[at].size, s.lists[at].known_df, s.lists[at].known_deaths = 0, -1, 0
+        if postings[at] is None:
+            continue
+        found = postings[at]
+        i = at // s.terms
+        if found.limit > (<Segment>(<tuple>segments[i])[0]).size:
+            raise ValueError("a posting list of a larger segment")
+        made = found.bounds_for(<float>s.fixed, <float>s.slope)
+        kept.append(made)
+        s.lists[at] = found.list
+        s.lists[at].starts, s.lists[at].bounds, s.lists[at].bound = made.starts, made.bounds, made.bound
+        s.lists[at].known_df = found.df_of[slot] if found.scope_of[slot] == s.scope else -1
+        s.lists[at].known_deaths = found.deaths_of[slot]
+    return 0
+
+
+cdef int _remember(list postings, bm25_search* s) except -1:
+    """Keep the document frequencies that were counted."""
+    cdef int64_t at
+    cdef int32_t slot = s.scope & (REMEMBERED - 1)
+    cdef Postings found
+    cdef const bm25_segment* segment
+    for at in range(len(postings)):
+        if postings[at] is None:
+            continue
+        segment = &s.segments[at // s.terms]
+        if segment.scopes == NULL and segment.deaths:
+            found = postings[at]
+            found.scope_of[slot], found.df_of[slot] = s.scope, s.lists[at].df
+            found.deaths_of[slot] = segment.deaths
+    return 0
+
+
+cdef int _check(weights, priors, double prior_rows, int64_t rows, int64_t total, double k1, double b) except -1:
+    cdef const double[::1] weight = weights
+    cdef const double[::1] prior = priors
+    cdef int64_t i
+    if not (0.0 <= k1 <= 1000.0 and 0.0 <= b <= 1.0):
+        raise ValueError("k1 is not in 0..1,000 or b not in 0..1")
+    if rows < 0 or total < 0 or not (0.0 <= prior_rows and isfinite(prior_rows)):
+        raise ValueError("a negative number of rows")
+    if weight.shape[0] != prior.shape[0]:
+        raise ValueError("weights and priors differ in length")
+    for i in range(weight.shape[0]):
+        if not (WEIGHT_MIN <= weight[i] <= WEIGHT_MAX and 0.0 <= prior[i] <= prior_rows):
+            raise ValueError("an impossible weight or prior")
+    return 0
+
+
+cdef int _lay(bm25_search* s, void** block) except -1:
+    """One block of memory for everything by term and by list."""
+    cdef int64_t t = s.terms, lists = s.segment_count * s.terms
+    cdef char* at
+    block[0] = malloc(
+        (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
+        + t * (sizeof(bm25_lane) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+    )
+    if block[0] == NULL:
+        raise MemoryError()
+    at = <char*>block[0]
+    s.segments = <bm25_segment*>at
+    at += (s.segment_count + 1) * sizeof(bm25_segment)
+    s.lists = <bm25_list*>at
+    at += lists * sizeof(bm25_list)
+    s.lanes = <bm25_lane*>at
+    at += t * sizeof(bm25_lane)
+    s.impact = <double*>at
+    s.said = s.impact + t
+    s.turns = <bm25_turn*>(s.said + t)
+    s.others = <int32_t*>(s.turns + t)
+    s.reach = <float*>(s.others + t)
+    return 0
+
+
+def score(list segments, list postings, weights, priors, double prior_rows, int scope, int64_t rows, int64_t total,
+          rids, mask, places, also, also_places, double k1, double b, int64_t k):
     """See ``bm25_py.score``."""
+    cdef const uint8_t[::1] flags
+    cdef bm25_search s
+    cdef _Scratch scratch = _scratch()
+    cdef void* block = NULL
+    cdef int failed
+    cdef list kept = []
     if k < 0:
         raise ValueError("k is negative")
-    cdef const uint8_t[::1] flags
-    cdef const double[::1] weight_of = weights
-    cdef int64_t total = 0, most, placed, hits
-    cdef Work work
-    work.dense = mask is not None
-    work.segment_count, work.terms = len(segments), len(postings)
-    work.list_count = sum([len(lists) for lists in postings])
-    work.weights = &weight_of[0] if weight_of.shape[0] else NULL
-    work.lengths, work.capacity = _ints(lengths), len(lengths)
-    work.rids, work.m = _ints(rids), len(rids)
-    work.also, work.also_count = _ints(also), len(also)
-    work.mask, work.limit, work.k1, work.b, work.k = NULL, 0, k1, b, min(k, work.m)
-    if work.dense:
+    _check(weights, priors, prior_rows, rows, total, k1, b)
+    s.segment_count, s.terms = len(segments), len(weights)
+    if len(postings) != s.segment_count * s.terms:
+        raise ValueError("postings are not segments x terms")
+    s.weights, s.priors, s.prior_rows, s.scope, s.rows = _doubles(weights), _doubles(priors), prior_rows, scope, rows
+    s.average = <double>total / <double>rows if rows else 0.0
+    s.k1, s.fixed, s.slope = k1, k1 * (1.0 - b), k1 * b / s.average if s.average > 0.0 else 0.0
+    s.rids, s.m, s.also, s.also_count = _ints(rids), len(rids), _ints(also), len(also)
+    s.k, s.kept, s.said_total, s.mask, s.mask_size = min(k, s.m), 0, 0.0, NULL, 0
+    s.places = NULL if places is None else _ints(places)
+    s.also_places = _ints(also_places)
+    if len(also_places) != 2 * s.also_count or (places is not None and len(places) != 2 * s.m):
+        raise ValueError("places has another length")
+    if mask is not None:
         flags = mask
-        work.limit = min(flags.shape[0], work.capacity)
-        work.mask = &flags[0] if flags.shape[0] else NULL
-    idf, df = np.zeros(work.terms, np.float64), np.zeros(work.terms, np.int64)
-    best, scores = np.empty(work.k, np.int32), np.empty(work.k, np.float64)
-    extra = np.zeros(work.also_count, np.float64)
-    work.idf, work.df = <double*><size_t>idf.ctypes.data, <int64_t*><size_t>df.ctypes.data
-    work.best, work.scores = <int32_t*><size_t>best.ctypes.data, <double*><size_t>scores.ctypes.data
-    work.extra = <double*><size_t>extra.ctypes.data
-    work.segments = <Segment*>malloc((work.segment_count + 1) * sizeof(Segment))
-    work.lists = <List*>malloc((work.list_count + 1) * sizeof(List))
+        s.mask, s.mask_size = (&flags[0] if flags.shape[0] else NULL), flags.shape[0]
+    best, numbers = np.empty(s.k, np.int32), np.empty((2, s.k), np.float64)
+    extra, idf, df = np.zeros((2, s.also_count), np.float64), np.zeros(s.terms, np.float64), np.zeros(s.terms, np.int64)
+    s.best, s.score = <int32_t*><size_t>best.ctypes.data, <double*><size_t>numbers.ctypes.data
+    s.match, s.also_score = s.score + s.k, <double*><size_t>extra.ctypes.data
+    s.also_match, s.idf, s.df = s.also_score + s.also_count, <double*><size_t>idf.ctypes.data, <int64_t*><size_t>df.ctypes.data
+    s.scratch = scratch.memory
     try:
-        if work.segments == NULL or work.lists == NULL:
-            raise MemoryError()
-        placed = _take_segments(segments, &work)
-        most = _take_lists(postings, &work, &total)
-        _reserve(&work, total, most, placed)
+        _lay(&s, &block)
+        _take_segments(segments, <bm25_segment*><size_t>s.segments)
+        _take_lists(segments, postings, &s, kept)
         with nogil:
-            hits = _run(&work)
+            failed = bm25_run(&s)
+        if failed:
+            raise ValueError("fewer rows than documents with a term")
+        _remember(postings, &s)
     finally:
-        free(work.segments)
-        free(work.lists)
-    return Scored(best[:hits], scores[:hits], extra, idf, df, work.rows, work.average)
+        free(block)
+    return Scored(
+        best[:s.kept], numbers[0, :s.kept], numbers[1, :s.kept], extra[0], extra[1], idf, df, rows, s.average
+    )
+

@@ -132,6 +132,32 @@ class RankKernel(Protocol):
     def rank_legs(self, legs: RankLegs, columns: RankColumns, rules: RankRules) -> LegRanking: ...
 
 
+class ChooseKernel(Protocol):
+    """Implemented by ``_choose`` and ``choose_py``; the latter documents each function."""
+
+    def choose(
+        self,
+        rids: I32,
+        state: U8,
+        type: U8,
+        valid_until: I64,
+        created: I64,
+        event: I64,
+        importance: F64,
+        tag_set: I32,
+        rule: int,
+        now: int,
+        states: U8 | None,
+        types: U8 | None,
+        tags: U8 | None,
+        created_span: tuple[int, int] | None,
+        event_span: tuple[int, int] | None,
+        importance_min: float | None,
+    ) -> tuple[I32, int, int]: ...
+
+    def group(self, scope: I32, state: U8) -> tuple[I32, I32]: ...
+
+
 class DotKernel(Protocol):
     """Implemented by ``_dot`` and ``dot_py``; the latter documents each function."""
 

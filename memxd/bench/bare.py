@@ -88,7 +88,10 @@ def _build(bench: Bench, size: int, path: Path) -> float:
 
 
 def hnswlib_graph(bench: Bench, size: int) -> Any:
-    """hnswlib's graph of the same vectors (float32, cosine, the same M and beams), found or built. Raises ImportError."""
+    """hnswlib's graph of the same vectors (float32, cosine, the same M and beam), found or built.
+
+    Raises ImportError when it is not installed.
+    """
     import hnswlib
 
     generator = bench.vectors

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,10 +93,8 @@ class Served:
 
     def kill(self) -> None:
         """SIGKILL for the daemon and every child, and wait until it is gone. Twice is fine."""
-        try:
+        with suppress(ProcessLookupError):  # all of them have ended by themselves
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # all of them have ended by themselves
         self.process.wait()
 
     def last_lines(self) -> str:

@@ -67,6 +67,10 @@ def _head(report: Report) -> list[str]:
     busy = [part.question for part in report.parts if max(part.load) > machine["cores"] + 1]
     if busy:
         lines.append(f"The machine was busy with other work, or kept busy by the bench, during: {', '.join(busy)}.")
+    revisions = dict.fromkeys(part.revision for part in report.parts)
+    if len(revisions) > 1:
+        of = {r: ", ".join(p.question for p in report.parts if p.revision == r) or "none" for r in revisions}
+        lines.append("Measured at different revisions: " + "; ".join(f"{r or 'unknown'}: {of[r]}" for r in of) + ".")
     return lines
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from memxd.bench.bare import bare_graph, empty_index, hnswlib_graph
 from memxd.bench.measure import Budget, Measurement, Result, alternate
-from memxd.bench.truth import Stored, nearest
 from memxd.bench.stores import SCOPE
+from memxd.bench.truth import Stored, nearest
 from memxd.engine.engine import Engine
 from memxd.engine.ids import system_clock, uuid7_factory
 from memxd.engine.indexes import Indexes

@@ -51,7 +51,8 @@ def public(change: Change) -> Change:
     """The change as the indexes may see it: without the text of private spans."""
     if change.text is None:
         return change
-    return replace(change, text=public_text(change.text))
+    shown = public_text(change.text)
+    return change if shown is change.text else replace(change, text=shown)
 
 
 class Rebuilding:

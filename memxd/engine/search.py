@@ -119,9 +119,8 @@ class Searching:
         plan = state.plan
         while True:
             found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
-            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
-            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
-            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+            ranked = self._ranker.rank(plan, found, state.asked_at)
+            if ranked.kept.size >= plan.k or found.most < plan.candidates or plan.profile is not Profile.BALANCED:
                 return found, ranked
             plan = replace(plan, candidates=4 * plan.candidates)
 
@@ -134,7 +133,7 @@ class Searching:
         return rejection(
             plan,
             best_cosine=ranked.best_cosine,
-            keyword_hits=int(found.keyword_rids.size),
+            keyword_hits=len(found.legs.keyword_rids),
             candidates=len(ranked.order),
             best_relevance=ranked.best_relevance,
         )

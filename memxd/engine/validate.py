@@ -60,6 +60,7 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
     return InvalidArgumentError.field(field, description, **metadata)
 
 
+@lru_cache(maxsize=1_024)
 def scope(value: Scope) -> Scope:
     """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
     short = len(value.agent_id) + len(value.user_id) <= _SHORT_SCOPE

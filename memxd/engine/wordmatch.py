@@ -1,21 +1,14 @@
 """Which share of a question's informative words a memory holds: the keyword evidence behind ``relevance``.
 
-Owns how informative a word is: its inverse document frequency in the scope, smoothed by a prior, so that in a scope of
-three memories "the" still says little and an absent name much. BM25 (the keyword leg's score) orders; this number is
-comparable between questions. Called by search.py.
-"""
+Owns the prior that smooths how informative a word is (its inverse document frequency in the scope), so that in a scope
+of three memories "the" still says little and an absent name much. The keyword leg's kernel counts and adds up. BM25
+(that leg's score) orders; this number is comparable between questions. Called by candidates.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from memxd.index.lexical.hits import QueryTerms
-
-Float64: TypeAlias = NDArray[np.float64]
+from memxd.index.lexical.hits import Prior, QueryTerms
 
 #: The prior is worth so many memories; in them a function word stands in 40 %, any other word in 0.1 %.
 PRIOR_ROWS = 1_000
@@ -40,28 +33,8 @@ _CHINESE = """
 FUNCTION_WORDS = frozenset(f"{_ENGLISH} {_CHINESE}".split())
 
 
-def informativeness(terms: QueryTerms, rows: int, document_frequency: Mapping[str, int]) -> Float64:
-    """How much each query term says, in nats: float64[terms].
-
-    From the number of selected rows and the rows each term occurs in (a term without an entry occurs nowhere).
-    """
-    prior = np.array([PRIOR_FUNCTION if t in FUNCTION_WORDS else PRIOR_OTHER for t in terms.terms])
-    df = np.array([document_frequency.get(t, 0) for t in terms.terms]) + prior
-    said: Float64 = np.array(terms.weights) * np.log1p((rows + PRIOR_ROWS - df + 0.5) / (df + 0.5))
-    return said
-
-
-def word_match(said: Float64, frequencies: NDArray[np.int32]) -> Float64:
-    """The share of the question that each row's words make up, 0..1: float64[n].
-
-    ``said`` float64[terms] from ``informativeness``; ``frequencies`` int32[terms, n].
-    """
-    total = said.sum()
-    if not total > 0.0:
-        return np.zeros(frequencies.shape[1])
-    # Term by term in a fixed order: a matrix product's order of additions depends on the library.
-    match = np.zeros(frequencies.shape[1])
-    for term in range(said.shape[0]):
-        match += np.where(frequencies[term] > 0, said[term], 0.0)
-    share: Float64 = np.minimum(match / total, 1.0)
-    return share
+def prior(terms: QueryTerms) -> Prior:
+    """What is believed of each term before the scope's rows are counted."""
+    return Prior(
+        np.array([PRIOR_FUNCTION if t in FUNCTION_WORDS else PRIOR_OTHER for t in terms.terms], np.float64), PRIOR_ROWS
+    )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
 
-__all__ = ["Watched", "block_sums", "fsync_directory", "storage_error", "write_whole"]
+__all__ = ["Watched", "add_sums", "block_sums", "fsync_directory", "storage_error", "write_whole"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -84,3 +84,8 @@ def block_sums(data: npt.NDArray[np.uint8]) -> tuple[int, int]:
     last = int.from_bytes(data[whole:].tobytes(), "little")
     total = int(np.add.reduce(words, dtype=np.uint64)) + last
     return int(np.bitwise_xor.reduce(words)) ^ last, total % 2**64
+
+
+def add_sums(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    """The sums of two pieces of data that lie behind each other, the first one padded to 8 bytes."""
+    return first[0] ^ second[0], (first[1] + second[1]) % 2**64

@@ -21,7 +21,7 @@ from memxd.store.identity import database_id
 from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
-from memxd.store.soundness import check, damaged, is_damage
+from memxd.store.soundness import check, damaged, glance, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import CommitListener, CounterListener, Row
 from memxd.store.writer import Writer
@@ -51,8 +51,10 @@ class Store:
         self._readers = readers
 
     @classmethod
-    def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4) -> Store:
+    def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4, look: bool = True) -> Store:
         """Open or make the database, migrate it if it is older (a copy is left beside), and start the writer.
+
+        ``look`` False: whoever opens calls ``look`` before anything is answered, beside what else takes time.
 
         Raises StartupError for a damaged database, SchemaTooNewError, StorageReadOnlyError, StorageFullError,
         StorageFailedError.
@@ -60,7 +62,7 @@ class Store:
         context = Context(clock, ids, Counters())
         try:
             path = create_files(directory)
-            connection = _sound(path)
+            connection = _checked(path, _connected(path), whole=look)
             try:
                 version = migrate(connection, path)
                 identity = database_id(connection)
@@ -74,6 +76,13 @@ class Store:
         writer = Writer(connection, context, presence)
         writer.start()
         return cls(path, version, identity, context, writer, pool)
+
+    def look(self) -> None:
+        """Have SQLite look through the database for a moment. Raises StartupError for a damaged one."""
+        try:
+            _checked(self._path, connect(self._path, writer=False), whole=True).close()
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
 
     def require_present(self) -> None:
         """Raise StorageFailedError when the data directory was removed or replaced under the running daemon: whoever
@@ -190,18 +199,24 @@ class Store:
         self._writer.close()
 
 
-def _sound(path: Path) -> sqlite3.Connection:
-    """The writing connection to a database that was looked at. Raises StartupError, sqlite3.Error."""
+def _connected(path: Path) -> sqlite3.Connection:
     try:
-        connection = connect(path, writer=True)
-        try:
-            problem = check(connection)
-            if problem:
-                raise damaged(path, problem)
-        except BaseException:
-            connection.close()
-            raise
+        return connect(path, writer=True)
     except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(path, error) from error
+        raise
+
+
+def _checked(path: Path, connection: sqlite3.Connection, *, whole: bool) -> sqlite3.Connection:
+    """The connection, when a look at the database found nothing wrong; else it is closed and StartupError or
+    sqlite3.Error raised. ``whole``: SQLite's check as well."""
+    try:
+        glance(connection)
+        if whole and (problem := check(connection)):
+            raise damaged(path, problem)
+    except BaseException as error:
+        connection.close()
         if is_damage(error):
             raise damaged(path, error) from error
         raise

@@ -1,10 +1,12 @@
 """A Whoosh codec whose postings are flat arrays that a kernel reads where they lie.
 
 Owns the files of a segment. Whoosh keeps the term dictionary (``.trm``), the list of segments, deletions, generations
-and locks; ours are ``.pst`` (for each term int32 document numbers, then int32 frequencies, aligned, native byte order)
-and ``.doc`` (int32 rid and exact int32 length of each document; Whoosh would round lengths to a byte). Within a segment
-documents stand in ascending order of rid. No stored fields, no columns, no compound files, nothing pickled but
-Whoosh's TOC, which is checked before it is read. Made by ``writer``, read by ``segment``.
+and locks; ours are ``.pst`` (for each term int32 document numbers, their packed frequencies and lengths, and the
+frequencies too large for that: ``packing``; aligned, native byte order) and ``.doc`` (int32 rid and exact int32 length
+of each document; Whoosh would round lengths to a byte; then the scopes and where the documents of each begin). Within
+a segment documents stand in ascending order of (scope, rid), so that a scope's are a piece of every list. No stored
+fields, no columns, no compound files, nothing pickled but Whoosh's TOC, which is checked before it is read. Made by
+``writer``, read by ``segment``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import secrets
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from whoosh.codec import base, whoosh3
@@ -24,13 +26,14 @@ from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
-from memxd.index.lexical.hits import Int32
+from memxd.index.lexical.hits import Int32, UInt32
+from memxd.index.lexical.packing import frequencies, pack
 
 INDEX_NAME = "MAIN"
 FIELD = "text"
 TERMS, POSTINGS, DOCUMENTS = ".trm", ".pst", ".doc"
 EXTENSIONS = (TERMS, POSTINGS, DOCUMENTS)
-_MAGIC = b"MXDOCS01"
+_MAGIC = b"MXDOCS02"
 
 
 def schema() -> Schema:
@@ -83,26 +86,35 @@ class FlatCodec(whoosh3.W3Codec):
         return whoosh3.W3TermsReader(self, MappedFile(path), path.stat().st_size, MappedFile(postings))
 
     def postings_reader(self, dbfile: Any, terminfo: Any, format_: Any, term: Any = None, scorer: Any = None) -> Any:
-        docs, tfs = read_list(np.frombuffer(dbfile._map, np.int32), terminfo)
-        weights = tfs.astype(np.float64).tolist()
+        docs, packed, more = read_list(np.frombuffer(dbfile._map, np.int32), terminfo)
+        weights = frequencies(packed, more).astype(np.float64).tolist()
         return ListMatcher(docs.tolist(), weights, None, format_, scorer=scorer, term=term, terminfo=terminfo)
 
     def new_segment(self, storage: Any, indexname: str) -> FlatSegment:
         return FlatSegment(self, indexname)
 
 
+class Documents(NamedTuple):
+    """What ``.doc`` holds, in ascending order of (scope, rid)."""
+
+    rids: Int32
+    lengths: Int32
+    scopes: Int32  #: scope numbers, ascending
+    starts: Int32  #: where the documents of each scope begin, and at the end their number
+
+
 class DocumentWriter(base.PerDocumentWriter):
-    """Writes ``.doc``: magic, int64 count, rids, lengths."""
+    """Writes ``.doc``: magic, int64 counts of documents and scopes, the arrays of ``Documents``."""
 
     def __init__(self, storage: Any, segment: Any) -> None:
         self._file = segment.create_file(storage, DOCUMENTS)
-        self._rids: Int32 = np.empty(0, np.int32)
-        self._lengths: Int32 = np.empty(0, np.int32)
+        nothing = np.empty(0, np.int32)
+        self._documents = Documents(nothing, nothing, nothing, np.zeros(1, np.int32))
         self.is_closed = False
 
-    def set_documents(self, rids: Int32, lengths: Int32) -> None:
-        """All documents at once, in ascending order of rid."""
-        self._rids, self._lengths = rids, lengths
+    def set_documents(self, documents: Documents) -> None:
+        """All documents at once."""
+        self._documents = documents
 
     def start_doc(self, docnum: int) -> None:
         raise TypeError("documents come all at once, by set_documents")
@@ -117,8 +129,10 @@ class DocumentWriter(base.PerDocumentWriter):
         self.start_doc(0)
 
     def close(self) -> None:
-        self._file.write(_MAGIC + np.int64(self._rids.shape[0]).tobytes())
-        self._file.write(self._rids.tobytes() + self._lengths.tobytes())
+        rids, _, scopes, _ = self._documents
+        self._file.write(_MAGIC + np.array([rids.shape[0], scopes.shape[0]], np.int64).tobytes())
+        for part in self._documents:
+            self._file.write(part.tobytes())
         self._file.close()
         self.is_closed = True
 
@@ -128,15 +142,15 @@ def map_words(path: Path) -> Int32:
     return np.asarray(np.memmap(path, np.int32, "r"))
 
 
-def read_documents(path: Path) -> tuple[Int32, Int32]:
-    """(rids, lengths) of a ``.doc`` file, mapped. Raises ValueError when its shape is wrong."""
+def read_documents(path: Path) -> Documents:
+    """A ``.doc`` file, mapped. Raises ValueError when its shape is wrong."""
     words = map_words(path)
-    if words.shape[0] < 4 or words[:2].tobytes() != _MAGIC:
+    if words.shape[0] < 6 or words[:2].tobytes() != _MAGIC:
         raise ValueError(f"{path.name} is not a list of documents")
-    count = int(words[2:4].view(np.int64)[0])
-    if words.shape[0] != 4 + 2 * count:
-        raise ValueError(f"{path.name} does not hold {count} documents")
-    return words[4 : 4 + count], words[4 + count :]
+    count, scopes = (int(n) for n in words[2:6].view(np.int64))
+    if count < 0 or scopes < 0 or words.shape[0] != 6 + 2 * count + 2 * scopes + 1:
+        raise ValueError(f"{path.name} does not hold {count} documents of {scopes} scopes")
+    return Documents(*np.split(words[6:], np.cumsum([count, count, scopes])))
 
 
 class DocumentReader(base.PerDocumentReader):
@@ -144,7 +158,7 @@ class DocumentReader(base.PerDocumentReader):
 
     def __init__(self, storage: Any, segment: Any) -> None:
         self._segment = segment
-        self._rids, self._lengths = read_documents(Path(storage.folder) / segment.make_filename(DOCUMENTS))
+        self._lengths = read_documents(Path(storage.folder) / segment.make_filename(DOCUMENTS)).lengths
 
     def doc_count(self) -> int:
         return int(self._segment.doc_count())
@@ -185,12 +199,17 @@ class PostingWriter(base.FieldWriter):
         self._fields: dict[str, int] = {}
         self._terms.extras["fieldmap"] = self._fields
         self._file = segment.create_file(storage, POSTINGS)
-        self._file.write(b"MXPOST01")
+        self._file.write(b"MXPOST02")
+        self._lengths: Int32 = np.empty(0, np.int32)
         self._key = b""
         self._term = b""
         self._docs = array("i")
         self._tfs = array("i")
         self.is_closed = False
+
+    def set_lengths(self, lengths: Int32) -> None:
+        """Lengths of all documents, before the first list."""
+        self._lengths = lengths
 
     def start_field(self, fieldname: str, fieldobj: Any) -> None:
         self._key = pack_ushort(self._fields.setdefault(fieldname, len(self._fields)))
@@ -211,8 +230,10 @@ class PostingWriter(base.FieldWriter):
         info._weight, info._df = float(tfs.sum(dtype=np.int64)), docs.shape[0]
         info._minid, info._maxid, info._maxweight = int(docs[0]), int(docs[-1]), float(tfs.max())
         info._minlength, info._maxlength = 1, 0
-        info.set_extent(self._file.tell(), 8 * docs.shape[0])
-        self._file.write(docs.tobytes() + tfs.tobytes())
+        packed, more = pack(tfs, self._lengths[docs])
+        data = docs.tobytes() + packed.tobytes() + more.tobytes()
+        info.set_extent(self._file.tell(), len(data))
+        self._file.write(data)
         self._terms.add(self._key + term, info.to_bytes())
 
     def finish_field(self) -> None:
@@ -224,11 +245,12 @@ class PostingWriter(base.FieldWriter):
         self.is_closed = True
 
 
-def read_list(words: Int32, info: Any) -> tuple[Int32, Int32]:
-    """(document numbers, frequencies) of a term out of a mapped ``.pst``. Raises ValueError when out of its bounds."""
+def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
+    """(document numbers, packed, more) of a term out of a mapped ``.pst``. Raises ValueError when out of its bounds."""
     offset, length = info.extent()
     size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
-    at, count = offset // 4, size // 8
-    if offset % 4 or size != 8 * info.doc_frequency() or at < 2 or at + 2 * count > words.shape[0]:
+    at, count = offset // 4, info.doc_frequency()
+    stop = at + size // 4
+    if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
         raise ValueError("a term points outside the postings")
-    return words[at : at + count], words[at + count : at + 2 * count]
+    return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]

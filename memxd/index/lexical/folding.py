@@ -181,7 +181,7 @@ class Folding:
             self._child = Child(self._folder, self._stamp)
         job = self._state.job(seal=True)
         self._child.ask({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
-        committed = open_folder(self._folder, self._stamp, self._state.known())
+        committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:
             raise DamagedError("the commit is not there")
         self._state.swap(committed, job, sealed=True)
@@ -200,7 +200,7 @@ class Folding:
         job = self._state.job(seal=False)
         if not self._child.ask({"op": "merge", "deletes": job.deletes, "erase": erase})["merged"]:
             return
-        committed = open_folder(self._folder, self._stamp, self._state.known())
+        committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:
             raise DamagedError("the merge is not there")
         self._state.swap(committed, job, sealed=False)

@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 UInt8: TypeAlias = npt.NDArray[np.uint8]
+UInt32: TypeAlias = npt.NDArray[np.uint32]
 Float64: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -34,6 +36,15 @@ class QueryTerms:
         return len(self.terms)
 
 
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of each term before any row is seen: ``rows`` rows, of which ``held`` (float64[terms]) hold
+    it."""
+
+    held: Float64
+    rows: float
+
+
 class SelectedRows(Protocol):
     """The rows that may answer (``memxd.index.selection.Selection``)."""
 
@@ -47,23 +58,36 @@ class SelectedRows(Protocol):
         """uint8 by rid; a rid at or beyond its length is not selected."""
         ...
 
+    @property
+    def capacity(self) -> int:
+        """Length of the mask."""
+        ...
+
+    @property
+    def scope_no(self) -> int:
+        """The scope of all rows."""
+        ...
+
     def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalHits:
-    """The best rows by BM25 within a selection.
+    """The best rows by BM25 of a selection, by the statistics of its scope.
 
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
-    ``scores``: float64[n], > 0. ``also_scores``: float64[len(also)], 0.0 where no term matches or the row is not
-    selected. ``matched_terms``: query terms that occur in at least one selected row, in query order; ``idf`` and
-    ``document_frequency`` (selected rows with the term) of those. ``rows`` = selected rows the index holds (N of the
-    idf), ``average_length`` their mean length in positions.
+    ``scores``: float64[n], > 0. ``match``: float64[n], 0..1, the share of the question's informativeness that the row
+    holds. ``also_scores``, ``also_match``: float64[len(also)], 0.0 where no term matches or the row is not selected.
+    ``matched_terms``: query terms that occur in at least one row of the scope, in query order; ``idf`` and
+    ``document_frequency`` (rows of the scope with the term) of those. ``rows`` = rows of the scope that the index holds
+    (N of the idf), ``average_length`` their mean length in positions.
     """
 
     rids: Int32
     scores: Float64
+    match: Float64
     also_scores: Float64
+    also_match: Float64
     matched_terms: tuple[str, ...]
     idf: tuple[float, ...]
     document_frequency: tuple[int, ...]

@@ -2,8 +2,8 @@
 
 Owns the folder (``current``, ``new`` while rebuilding, ``broken`` for the last one found damaged) and the life of its
 parts: ``state`` (what is searched), ``folding`` (what makes it durable), the rebuild. Does not analyse questions
-(``analyzer.query_terms`` does) and knows nothing of scopes: the selection is the wall. One thread applies, in the
-order of revisions; any number search.
+(``analyzer.query_terms`` does). The selection is the wall between scopes, statistics are those of its scope. One thread
+applies, in the order of revisions; any number search.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
-from memxd.index.lexical.hits import Int32, LexicalHits, QueryTerms, SelectedRows
+from memxd.index.lexical.hits import Int32, LexicalHits, Prior, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
+from memxd.index.lexical.searching import FEW
 from memxd.index.lexical.segment import Committed, open_folder
 from memxd.index.lexical.state import Entry, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
@@ -33,11 +34,12 @@ from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, In
 __all__ = ["LexicalIndex"]
 
 _log = logging.getLogger(__name__)
-_FORMAT = 1
+_FORMAT = 2
 _CLOSE_SECONDS = 10.0
 #: What is left for a child that has used up those.
 _LAST_SECONDS = 1.0
 _ORPHAN_SECONDS = 2.0
+_NOTHING = np.empty(0, np.int32)
 
 
 def stamp(database_id: str = "") -> str:
@@ -65,7 +67,7 @@ class LexicalIndex:
         # step for the applier, so that an exchange never falls between the two.
         self._journal: list[Entry] | None = None
         self._applying = threading.Lock()
-        self._state = State()
+        self._state = State(bm25.kernel)
         committed = self._open_folder()
         self._state.replace(committed, committed.manifest.watermark if committed else 0)
         self._folding = Folding(self._state, self._folder, self._stamp, fold_rows, fold_seconds)
@@ -97,7 +99,7 @@ class LexicalIndex:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         await_unlocked(self._folder, _ORPHAN_SECONDS)
         try:
-            committed = open_folder(self._folder, self._stamp)
+            committed = open_folder(self._folder, self._stamp, self._bm25.kernel)
         except DamagedError as error:
             self._message = f"the keyword index was set aside and is built anew: {error}"
             _log.warning("%s", self._message)
@@ -114,9 +116,10 @@ class LexicalIndex:
         A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
         """
         if change.features is None:
-            entry: Entry | None = (change.rid, None, 0, change.revision)
+            entry: Entry | None = Entry(change.rid, None, 0, -1, change.revision)
         elif change.text is not None:
-            entry = (change.rid, *document_terms(change.text), change.revision)
+            terms, length = change.terms or document_terms(change.text)
+            entry = Entry(change.rid, terms, length, change.features.scope_no, change.revision)
         else:
             entry = None
         with self._applying:
@@ -124,17 +127,10 @@ class LexicalIndex:
             if entry is None:
                 self._state.advance(change.revision)
             else:
-                self._take(entry)
+                self._state.take(entry)
                 if self._journal is not None:
                     self._journal.append(entry)
         self._folding.changed()
-
-    def _take(self, entry: Entry) -> None:
-        rid, counts, length, revision = entry
-        if counts is None:
-            self._state.remove(rid, revision)
-        else:
-            self._state.put(rid, counts, length, revision)
 
     # -- searchers --------------------------------------------------------------------------------------------------
 
@@ -145,43 +141,34 @@ class LexicalIndex:
         k: int,
         also: Int32 | None = None,
         deadline: Deadline = NO_DEADLINE,
+        prior: Prior | None = None,
     ) -> LexicalHits:
-        """The k best selected rows, and the scores of the rows ``also`` (int32, any order) besides.
+        """The k best selected rows, and what the rows ``also`` (int32, >= 0, any order) get.
 
-        Statistics (N, df, average length) are counted within the selection. Raises IndexUnavailableError when closed
-        or damaged, DeadlineExceededError.
+        Statistics (N, df, average length) are counted over every living row of the selection's scope. ``prior`` smooths
+        the word match. Raises IndexUnavailableError when closed or damaged, DeadlineExceededError.
         """
         self._check()
         deadline.check()
-        besides = np.empty(0, np.int32) if also is None else also
+        besides = _NOTHING if also is None else np.ascontiguousarray(also, np.int32)
+        few = selection.rids if len(selection) <= FEW else None
         try:
-            snapshot, tails = self._state.freeze(terms.terms)
-            postings = searching.gather(snapshot, terms.terms, tails)
+            frozen = self._state.freeze(terms.terms, selection.scope_no, besides, few)
+            postings = searching.gather(frozen, terms.terms)
         except DamagedError as error:
             raise self._damaged(error) from error
-        scored = searching.score(self._bm25, snapshot, postings, terms.weights, selection, k, besides)
-        return searching.hits(terms, scored)
+        return searching.hits(terms, searching.score(self._bm25, frozen, postings, terms, prior, selection, k, besides))
 
     def explain(self, terms: QueryTerms, rids: Sequence[int], selection: SelectedRows) -> list[tuple[TermMatch, ...]]:
         """For each rid the terms it matches, in query order; their scores summed in that order are its BM25 score."""
         self._check()
+        wanted = np.array(rids, np.int32)
         try:
-            snapshot, tails = self._state.freeze(terms.terms)
-            postings = searching.gather(snapshot, terms.terms, tails)
+            frozen = self._state.freeze(terms.terms, selection.scope_no, wanted)
+            postings = searching.gather(frozen, terms.terms)
         except DamagedError as error:
             raise self._damaged(error) from error
-        return searching.explain(self._bm25, snapshot, postings, terms, selection, rids)
-
-    def frequencies(self, terms: QueryTerms, rids: Int32) -> Int32:
-        """How often each term stands in each row: int32[len(terms), n] for rids int32[n] in any order; 0 for unknown
-        rows. Raises IndexUnavailableError when closed or damaged."""
-        self._check()
-        try:
-            snapshot, tails = self._state.freeze(terms.terms)
-            postings = searching.gather(snapshot, terms.terms, tails)
-        except DamagedError as error:
-            raise self._damaged(error) from error
-        return searching.frequencies(snapshot, postings, rids)
+        return searching.explain(self._bm25, frozen, postings, terms, selection, wanted)
 
     def _check(self) -> None:
         if self._closed or self._damage:
@@ -244,7 +231,7 @@ class LexicalIndex:
     def _exchange(self, fresh: Path, watermark: int, deadline: Deadline) -> None:
         old = self._directory / "old"
         with self._folding.paused(deadline):
-            committed = open_folder(fresh, self._stamp)
+            committed = open_folder(fresh, self._stamp, self._bm25.kernel)
             shutil.rmtree(old, ignore_errors=True)
             if self._folder.exists():  # somebody may have removed it
                 self._folder.replace(old)

@@ -1,4 +1,4 @@
-"""Several sources of postings -> one segment's worth, in ascending order of rid and of terms.
+"""Several sources of postings -> one segment's worth, in ascending order of (scope, rid) and of terms.
 
 Owns the merge at the level of arrays and the policy which segments to merge when. Runs in the child process only;
 ``writer`` hands the result to Whoosh. Dead documents are left out, so that an erased text is gone from the files too.
@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from memxd.index.lexical.codec import Documents
 from memxd.index.lexical.hits import Int32, UInt8
 from memxd.index.lexical.tail import Tail
 
@@ -32,43 +33,44 @@ class Postings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Documents in any order: rids, lengths, alive, and their postings."""
+    """Documents in any order: rids, lengths, scope numbers, alive, and their postings."""
 
     rids: Int32
     lengths: Int32
+    scopes: Int32
     alive: UInt8
     postings: Postings
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What ``writer`` writes: rids strictly ascending, their lengths, and the lists (to be read once)."""
+    """What ``writer`` writes: the documents and the lists (to be read once)."""
 
-    rids: Int32
-    lengths: Int32
+    documents: Documents
     lists: Iterator[tuple[bytes, Int32, Int32]]
 
 
 def of_tail(tail: Tail) -> Source:
     """A tail as a source."""
-    rids, alive = tail.arrays()
-    return Source(rids, tail.lengths(), alive, tail)
+    return Source(*tail.documents(), tail)
 
 
 def merge(sources: Sequence[Source]) -> Merged:
     """Everything alive in the sources. Raises ValueError when one rid is alive twice."""
     rids = np.concatenate([source.rids for source in sources])
     lengths = np.concatenate([source.lengths for source in sources])
+    scopes = np.concatenate([source.scopes for source in sources])
     live = np.flatnonzero(np.concatenate([source.alive for source in sources]))
-    order = live[np.argsort(rids[live], kind="stable")]
-    kept = rids[order]
-    if (kept[1:] <= kept[:-1]).any():
+    if np.unique(rids[live]).shape[0] != live.shape[0]:
         raise ValueError("one row is alive in two places")
+    order = live[np.lexsort((rids[live], scopes[live]))]
+    held, starts_of = np.unique(scopes[order], return_index=True)
+    documents = Documents(rids[order], lengths[order], held, np.append(starts_of, order.shape[0]).astype(np.int32))
     numbers = np.full(rids.shape[0], -1, np.int32)
     numbers[order] = np.arange(order.shape[0], dtype=np.int32)
     starts = np.cumsum([0, *(source.rids.shape[0] for source in sources)])
     maps = [numbers[starts[i] : starts[i + 1]] for i in range(len(sources))]
-    return Merged(kept, lengths[order], _lists(sources, maps))
+    return Merged(documents, _lists(sources, maps))
 
 
 def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[tuple[bytes, Int32, Int32]]:

@@ -32,13 +32,13 @@ def build(
     folder.mkdir(mode=0o700, parents=True)
     child = Child(folder, stamp)
     done = 0
-    rows: list[tuple[int, str]] = []
+    rows: list[tuple[int, int, str]] = []
     size = 0
     try:
         for change in changes:
             watermark = max(watermark, change.revision)
             if change.features is not None and change.text is not None:
-                rows.append((change.rid, change.text))
+                rows.append((change.rid, change.features.scope_no, change.text))
                 size += len(change.text)
             done += 1
             if len(rows) >= _ROWS or size >= _CHARACTERS:

@@ -1,14 +1,16 @@
 """A committed segment as searches see it: mapped arrays, checked when they are opened.
 
-Owns opening a folder's committed state (``open_folder``) and the look-up of posting lists. Everything is verified
-before it is believed: manifest, stamp, sizes and checksums, document numbers and rids; a posting list's numbers when
-it is first asked for, since the kernel trusts them. Immutable and shared by threads; files stay mapped while anyone
-holds the arrays, also when a merge has unlinked them. Used by ``state``.
+Owns opening a folder's committed state (``open_folder``), the look-up of posting lists, and which documents have died.
+Everything is verified before it is believed: manifest, stamp, sizes and checksums, document numbers and rids; a posting
+list's numbers when it is first asked for, since the kernel trusts them. Shared by threads, and immutable but for the
+deaths, which are only ever added: a search names how many of them it sees. Files stay mapped while anyone holds the
+arrays, also when a merge has unlinked them. Used by ``state``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC
 from whoosh.reading import TermNotFound
 
+from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.index.durable import Watched
 from memxd.index.lexical.codec import (
     DOCUMENTS,
@@ -25,6 +28,7 @@ from memxd.index.lexical.codec import (
     FIELD,
     INDEX_NAME,
     POSTINGS,
+    Documents,
     FlatCodec,
     map_words,
     read_documents,
@@ -32,7 +36,7 @@ from memxd.index.lexical.codec import (
     schema,
 )
 from memxd.index.lexical.files import DamagedError, Manifest, read_manifest, verify
-from memxd.index.lexical.hits import Int32, UInt8
+from memxd.index.lexical.hits import Bools, Int32
 
 #: Row ids are dense: one beyond this is not ours, and arrays by rid would not fit in memory.
 RID_LIMIT = 1 << 28
@@ -40,36 +44,87 @@ _CACHED_TERMS = 50_000
 
 
 class LoadedSegment:
-    """One segment (a ``codec.FlatSegment``): ``rids`` ascend strictly, ``alive`` is as of the commit, by document."""
+    """One segment (a ``codec.FlatSegment``). ``rids`` ascend strictly within a scope; ``deaths`` documents are dead, at
+    first those of the commit."""
 
-    def __init__(self, folder: Path, segment: Any) -> None:
+    def __init__(self, folder: Path, segment: Any, kernel: Bm25Kernel) -> None:
         self.segment_id: str = segment.segment_id()
         self.size_bytes = 0
+        self._kernel = kernel
         self._files: list[Watched] = []
         for extension in EXTENSIONS:
             size, crc = segment.sums[extension]
             verify(folder / segment.make_filename(extension), size, crc)
             self._files.append(Watched(folder / segment.make_filename(extension)))
             self.size_bytes += size
-        self.rids, self.lengths = read_documents(folder / segment.make_filename(DOCUMENTS))
+        documents = read_documents(folder / segment.make_filename(DOCUMENTS))
+        self.rids, self.lengths, scopes, self._starts = documents
         count = self.rids.shape[0]
-        if count != segment.doc_count_all() or count == 0 or self.rids[0] < 0 or self.rids[-1] >= RID_LIMIT:
+        if count != segment.doc_count_all() or count == 0 or self.rids.min() < 0 or self.rids.max() >= RID_LIMIT:
             raise DamagedError(f"{self.segment_id} holds impossible rows")
-        if (self.rids[1:] <= self.rids[:-1]).any() or (self.lengths < 0).any():
+        if not _in_order(documents) or (self.lengths < 0).any():
             raise DamagedError(f"{self.segment_id} holds rows in disorder")
-        self.alive: UInt8 = np.ones(count, np.uint8)
-        self.alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
+        self._scopes: list[int] = scopes.tolist()
+        self.deaths = 0
+        self._died, self._dead = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        self.handle = kernel.Segment(self.rids, self.lengths, self._died, self._dead)
+        self.kill_all(segment.deleted_docs())
         self._terms = FlatCodec().terms_reader(FileStorage(str(folder)), segment)
         self._words: Int32 = map_words(folder / segment.make_filename(POSTINGS))
-        self._known: dict[str, tuple[Int32, Int32] | None] = {}
+        self._known: dict[str, Postings | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.rids)
+
+    @property
+    def alive(self) -> Bools:
+        """bool[d]: which documents are living."""
+        alive: Bools = self._died == 0
+        return alive
+
+    def kill(self, doc: int) -> None:
+        """One more document is dead. For one thread at a time; searches may go on."""
+        if not self._died[doc]:
+            self._dead[self.deaths] = doc
+            self.deaths += 1
+            self._died[doc] = self.deaths
+
+    def kill_all(self, docs: Iterable[int]) -> None:
+        """These documents are dead."""
+        for doc in docs:
+            self.kill(doc)
+
+    def range_of(self, scope_no: int) -> tuple[int, int]:
+        """Documents low..high-1 are the scope's."""
+        at = bisect_left(self._scopes, scope_no)
+        if at == len(self._scopes) or self._scopes[at] != scope_no:
+            return 0, 0
+        return int(self._starts[at]), int(self._starts[at + 1])
+
+    def scope_of(self, doc: int) -> int:
+        """The scope of a document."""
+        return self._scopes[int(np.searchsorted(self._starts, doc, "right")) - 1]
+
+    def totals(self) -> Iterable[tuple[int, int, int]]:
+        """(scope, living documents, sum of their lengths) of each scope."""
+        alive, at = self.alive, self._starts[:-1]
+        rows = np.add.reduceat(alive.astype(np.int64), at)
+        sizes = np.add.reduceat(self.lengths * alive, at, dtype=np.int64)
+        return zip(self._scopes, rows.tolist(), sizes.tolist(), strict=True)
+
+    def documents_of(self, rids: Int32) -> Int32:
+        """The living document of each rid (int32[n]) that has one here, int32[<= n]."""
+        alive = np.flatnonzero(self.alive)
+        return alive[np.isin(self.rids[alive], rids)].astype(np.int32)
 
     def check(self) -> None:
         """Raise DamagedError when a file was cut short since it was opened; to be asked before its maps are read."""
-        if not all(file.holds() for file in self._files):
-            raise DamagedError(f"{self.segment_id} was cut short")
+        for file in self._files:
+            if not file.holds():
+                raise DamagedError(f"{self.segment_id} was cut short")
 
-    def postings(self, term: str) -> tuple[Int32, Int32] | None:
-        """(documents, frequencies) of a term, None when no document has it. Raises DamagedError."""
+    def postings(self, term: str) -> Postings | None:
+        """The documents of a term, None when no document has it. Raises DamagedError."""
         try:
             return self._known[term]
         except KeyError:
@@ -79,7 +134,7 @@ class LoadedSegment:
         self._known[term] = found
         return found
 
-    def _find(self, term: str) -> tuple[Int32, Int32] | None:
+    def _find(self, term: str) -> Postings | None:
         try:
             info = self._terms.term_info(FIELD, term.encode())
         except TermNotFound:
@@ -87,12 +142,20 @@ class LoadedSegment:
         except Exception as error:  # the sums were right at open: what has changed since may fail in any way
             raise DamagedError(f"{self.segment_id} cannot be read ({type(error).__name__}: {error})") from error
         try:
-            docs, tfs = read_list(self._words, info)
+            return self._kernel.Postings(*read_list(self._words, info), len(self))
         except ValueError as error:
             raise DamagedError(f"{self.segment_id}: {error}") from error
-        if docs[0] < 0 or docs[-1] >= self.rids.shape[0] or (docs[1:] <= docs[:-1]).any() or tfs.min() < 1:
-            raise DamagedError(f"{self.segment_id} holds an impossible posting list")
-        return docs, tfs
+
+
+def _in_order(documents: Documents) -> bool:
+    """Whether scopes ascend, each has documents, and its rids ascend."""
+    rids, _, scopes, starts = documents
+    if (scopes[1:] <= scopes[:-1]).any() or starts[0] != 0 or starts[-1] != rids.shape[0]:
+        return False
+    if (starts[1:] <= starts[:-1]).any():
+        return False
+    falls = np.flatnonzero(rids[1:] <= rids[:-1]) + 1
+    return bool(np.isin(falls, starts).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +167,7 @@ class Committed:
     segment_ids: tuple[str, ...]
 
 
-def open_folder(folder: Path, stamp: str, known: Collection[str] = ()) -> Committed | None:
+def open_folder(folder: Path, stamp: str, kernel: Bm25Kernel, known: Collection[str] = ()) -> Committed | None:
     """What the folder's manifest names, None when nothing was ever committed. Raises DamagedError."""
     manifest = read_manifest(folder)
     if manifest is None:
@@ -120,12 +183,12 @@ def open_folder(folder: Path, stamp: str, known: Collection[str] = ()) -> Commit
     try:
         toc = TOC.read(FileStorage(str(folder)), INDEX_NAME, gen=manifest.generation, schema=schema())
         fresh = [segment for segment in toc.segments if segment.segment_id() not in known]
-        loaded = tuple(LoadedSegment(folder, segment) for segment in fresh)
+        loaded = tuple(LoadedSegment(folder, segment, kernel) for segment in fresh)
     except DamagedError:
         raise
     except Exception as error:  # the sums were right: files of a foreign make may still fail in any way
         raise DamagedError(f"cannot be read ({type(error).__name__}: {error})") from error
-    seen = np.concatenate([segment.rids[segment.alive != 0] for segment in loaded] or [np.empty(0, np.int32)])
-    if np.unique(seen).shape[0] != seen.shape[0]:
+    seen = np.concatenate([segment.rids[segment.alive] for segment in loaded] or [np.empty(0, np.int32)])
+    if np.bincount(seen).max(initial=0) > 1:
         raise DamagedError("one row is alive in two segments")
     return Committed(manifest, loaded, tuple(segment.segment_id() for segment in toc.segments))

@@ -1,37 +1,66 @@
 """The index in memory: which document of which segment is each row's living one.
 
 Owns the committed segments, the tails (documents in no file yet: one that grows, one that is being folded), the maps by
-rid, and the snapshots that searches take. The applier and the folding thread change it, searchers freeze it, all under
-one short lock; what a snapshot holds is never changed afterwards (arrays are copied before a write when a snapshot
-has them; only the length of a row that no older snapshot knows is written in place). Knows no files, no scores.
+rid, the number and total length of each scope's living rows, and the snapshots that searches take. The applier and the
+folding thread change it, searchers freeze it, all under one short lock. What a snapshot holds is never changed
+afterwards, but that more documents of its segments die: it says how many deaths count. Knows no files, no scores.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from memxd.index.lexical.hits import Int32, UInt8
+from memxd._fast.bm25_py import Bm25Kernel, Part, Postings, Segment
+from memxd.index.lexical.hits import Int32
 from memxd.index.lexical.segment import Committed, LoadedSegment
 from memxd.index.lexical.tail import Tail
 
 _NONE = -1
-Lists = tuple[Int32, Int32] | None
-#: One change as the index keeps it: rid, terms (None = gone), length, revision.
-Entry: TypeAlias = tuple[int, Mapping[str, int] | None, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What one search sees: segments as the kernel takes them, where their posting lists are, lengths by rid."""
+class Entry(NamedTuple):
+    """One change as the index keeps it; ``counts`` None = gone."""
 
-    segments: tuple[tuple[Int32, UInt8, bool], ...]
-    loaded: tuple[LoadedSegment, ...]  # the first segments; the tails are the others
-    lengths: Int32
+    rid: int
+    counts: Mapping[str, int] | None
+    length: int
+    scope_no: int
+    revision: int
+
+
+class Snapshot(NamedTuple):
+    """The segments as of a moment: the committed ones, how many deaths of each count, the tails likewise."""
+
+    loaded: tuple[LoadedSegment, ...]
+    deaths: tuple[int, ...]
+    tails: tuple[tuple[Segment, int, int, int], ...]
+    numbers: Int32  # by number in ``State``: place among loaded and tails; the last one is -1, for "nowhere"
+
+
+class Frozen(NamedTuple):
+    """What one search sees. ``rows`` and ``total``: living rows of the scope and the sum of their lengths."""
+
+    snapshot: Snapshot
+    in_tails: list[list[Postings | None]]  # by tail and term
+    rows: int
+    total: int
+    places: Int32 | None  # int32[2m]: segment, then document of each selected row; None when they are many
+    also: Int32  # int32[2a]: likewise
+
+    def parts(self, scope_no: int) -> list[Part]:
+        """Each segment as the kernel takes it."""
+        snapshot = self.snapshot
+        parts: list[Part] = [
+            (segment.handle, deaths, *segment.range_of(scope_no))
+            for segment, deaths in zip(snapshot.loaded, snapshot.deaths, strict=True)
+        ]
+        parts.extend(snapshot.tails)
+        return parts
 
 
 @dataclass(slots=True)
@@ -47,7 +76,8 @@ class Job:
 class State:
     """See the module. Methods take the lock themselves; ``lock`` is shared with conditions of the callers."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Bm25Kernel) -> None:
+        self.kernel = kernel
         self.lock = threading.Lock()
         self.watermark = 0  # newest revision searches see
         self.durable = 0  # newest revision committed
@@ -58,15 +88,14 @@ class State:
     def _reset(self) -> None:
         self._numbers = 1
         self._loaded: dict[int, LoadedSegment] = {}
-        self._alive: dict[int, UInt8] = {}
-        self._active = Tail(self._next())
+        self._active = Tail(self._next(), self.kernel)
         self._sealed: Tail | None = None
         self._sealed_at = (0, 0)  # watermark and changes it covers
-        self._home = np.full(1024, _NONE, np.int32)  # by rid: segment number
-        self._doc = np.zeros(1024, np.int32)  # by rid: document number there
-        self._lengths = np.full(1024, -1, np.int32)
+        # By rid: segment number, document number there. The last place is always free: what is beyond counts as that.
+        self._home = np.full(1024, _NONE, np.int32)
+        self._doc = np.zeros(1024, np.int32)
+        self._totals: dict[int, list[int]] = {}  # by scope: living rows, sum of their lengths
         self._frozen: Snapshot | None = None
-        self._shared: set[int] = set()  # segments whose alive a snapshot holds; 0 = lengths
         self._undurable: dict[int, set[int]] = {}  # deletions in committed segments that the TOC does not know
         self._killed: set[int] = set()  # rows whose stored document died since the job began
 
@@ -76,36 +105,33 @@ class State:
 
     # -- the applier ------------------------------------------------------------------------------------------------
 
-    def put(self, rid: int, counts: Mapping[str, int], length: int, revision: int) -> None:
-        """A row's text is now this."""
+    def take(self, entry: Entry) -> None:
+        """A row's text is now this, or the row is gone."""
         with self.lock:
-            self._put(rid, counts, length)
-            self._note(revision)
-
-    def remove(self, rid: int, revision: int) -> None:
-        """A row is gone."""
-        with self.lock:
-            self._remove(rid)
-            self._note(revision)
+            self._take(entry)
+            self._note(entry.revision)
 
     def advance(self, revision: int) -> None:
         """Nothing of ours changed up to this revision."""
         with self.lock:
             self._note(revision)
 
-    def _put(self, rid: int, counts: Mapping[str, int], length: int) -> None:
+    def _take(self, entry: Entry) -> None:
+        rid, counts, length, scope_no, _ = entry
         self._grow(rid)
         self._kill(rid)
-        self._home[rid], self._doc[rid] = self._active.number, self._active.add(rid, counts, length)
-        self._write_length(rid, length)
+        self._home[rid] = _NONE
+        if counts is not None:
+            self._home[rid], self._doc[rid] = self._active.number, self._active.add(rid, counts, length, scope_no)
+            self._count(scope_no, 1, length)
         self._frozen = None
 
-    def _remove(self, rid: int) -> None:
-        if rid < self._home.shape[0] and self._home[rid] != _NONE:
-            self._kill(rid)
-            self._home[rid] = _NONE
-            self._write_length(rid, -1)
-            self._frozen = None
+    def _count(self, scope_no: int, rows: int, length: int) -> None:
+        totals = self._totals.setdefault(scope_no, [0, 0])
+        totals[0] += rows
+        totals[1] += length
+        if not totals[0]:
+            del self._totals[scope_no]
 
     def _note(self, revision: int) -> None:
         self.watermark = max(self.watermark, revision)
@@ -115,47 +141,56 @@ class State:
         number, doc = int(self._home[rid]), int(self._doc[rid])
         if number == _NONE:
             return
-        if number == self._active.number:
-            self._active.kill(doc)
-            return
+        for tail in self._tails():
+            if number == tail.number:
+                tail.kill(doc)
+                self._count(tail.scopes[doc], -1, -tail.lengths[doc])
+                if tail is self._sealed:
+                    self._killed.add(rid)
+                return
         self._killed.add(rid)
-        if self._sealed is not None and number == self._sealed.number:
-            self._sealed.kill(doc)
-            return
-        if number in self._shared:
-            self._alive[number] = self._alive[number].copy()
-            self._shared.discard(number)
-        self._alive[number][doc] = 0
+        segment = self._loaded[number]
+        segment.kill(doc)
+        self._count(segment.scope_of(doc), -1, -int(segment.lengths[doc]))
         self._undurable.setdefault(number, set()).add(doc)
-
-    def _write_length(self, rid: int, length: int) -> None:
-        if 0 in self._shared and self._lengths[rid] != -1:
-            self._lengths = self._lengths.copy()
-            self._shared.discard(0)
-        self._lengths[rid] = length
 
     def _grow(self, rid: int) -> None:
         size = self._home.shape[0]
-        if rid < size:
+        if rid + 1 < size:
             return
-        more = max(rid + 1, 2 * size) - size
+        more = max(rid + 2, 2 * size) - size
         self._home = np.concatenate([self._home, np.full(more, _NONE, np.int32)])
         self._doc = np.concatenate([self._doc, np.zeros(more, np.int32)])
-        self._lengths = np.concatenate([self._lengths, np.full(more, -1, np.int32)])
-        self._shared.discard(0)
 
     # -- searchers --------------------------------------------------------------------------------------------------
 
-    def freeze(self, terms: Iterable[str]) -> tuple[Snapshot, list[list[Lists]]]:
-        """A snapshot, and for each term its postings in each tail."""
+    def freeze(self, terms: Sequence[str], scope_no: int, also: Int32, selected: Int32 | None = None) -> Frozen:
+        """What a search for ``terms`` in a scope sees now, and where the rows ``also`` and ``selected`` (int32, >= 0)
+        are."""
         with self.lock:
             tails = self._tails()
-            if self._frozen is None:
-                segments = [(segment.rids, self._alive[n], True) for n, segment in self._loaded.items()]
-                segments += [(*tail.arrays(), False) for tail in tails]
-                self._frozen = Snapshot(tuple(segments), tuple(self._loaded.values()), self._lengths)
-                self._shared = {0, *self._loaded}
-            return self._frozen, [[tail.postings(term) for tail in tails] for term in terms]
+            snapshot = self._frozen
+            if snapshot is None:
+                snapshot = self._frozen = self._snapshot(tails)
+            rows, total = self._totals.get(scope_no, (0, 0))
+            in_tails = [[tail.postings(term) for term in terms] for tail in tails]
+            places = None if selected is None else self._places(snapshot, selected)
+            return Frozen(snapshot, in_tails, rows, total, places, self._places(snapshot, also))
+
+    def _snapshot(self, tails: Sequence[Tail]) -> Snapshot:
+        numbers = np.full(self._numbers + 2, -1, np.int32)
+        for at, number in enumerate([*self._loaded, *(tail.number for tail in tails)]):
+            numbers[number] = at
+        return Snapshot(
+            tuple(self._loaded.values()),
+            tuple(segment.deaths for segment in self._loaded.values()),
+            tuple((tail.segment(), tail.dead, 0, len(tail)) for tail in tails),
+            numbers,
+        )
+
+    def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:
+        homes = snapshot.numbers.take(self._home.take(rids, mode="clip"))
+        return np.concatenate((homes, self._doc.take(rids, mode="clip")))
 
     def _tails(self) -> list[Tail]:
         return [tail for tail in (self._sealed, self._active) if tail is not None and len(tail)]
@@ -174,7 +209,7 @@ class State:
             if seal and self._sealed is None:
                 self._sealed_at = self.watermark, self.changes
                 if len(self._active):
-                    self._sealed, self._active = self._active, Tail(self._next())
+                    self._sealed, self._active = self._active, Tail(self._next(), self.kernel)
             self._killed.clear()
             deletes = {self._loaded[n].segment_id: sorted(docs) for n, docs in self._undurable.items() if docs}
             if not seal:
@@ -191,7 +226,7 @@ class State:
                     self._undurable[number] -= set(docs)
             for segment_id in by_id.keys() - set(committed.segment_ids):
                 number = by_id[segment_id]
-                del self._loaded[number], self._alive[number]
+                del self._loaded[number]
                 self._undurable.pop(number, None)
             for segment in committed.segments:
                 self._adopt(segment)
@@ -200,23 +235,18 @@ class State:
             self.durable, self.committed = committed.manifest.watermark, job.changes
             self._killed.clear()
             self._frozen = None
-            self._shared = set()
 
     def _adopt(self, segment: LoadedSegment) -> None:
         number = self._next()
-        alive = segment.alive
         if self._killed:
-            killed = np.fromiter(self._killed, np.int32)
-            at = np.minimum(np.searchsorted(segment.rids, killed), segment.rids.shape[0] - 1)
-            docs = at[(segment.rids[at] == killed) & (alive[at] != 0)]
-            alive[docs] = 0
-            self._undurable[number] = set(docs.tolist())
-        live = np.flatnonzero(alive)
+            docs = segment.documents_of(np.fromiter(self._killed, np.int32)).tolist()
+            segment.kill_all(docs)
+            self._undurable[number] = set(docs)
+        live = np.flatnonzero(segment.alive)
         rids = segment.rids[live]
-        self._grow(int(segment.rids[-1]))
+        self._grow(int(segment.rids.max()))
         self._home[rids], self._doc[rids] = number, live
-        self._lengths[rids] = segment.lengths[live]
-        self._loaded[number], self._alive[number] = segment, alive
+        self._loaded[number] = segment
 
     def replace(self, committed: Committed | None, watermark: int, entries: Sequence[Entry] = ()) -> None:
         """Start over from a folder (at open, and after a rebuild), and from the ``entries`` that are newer than it.
@@ -224,17 +254,16 @@ class State:
         All at once: a search sees what was before, or all of this; ``watermark`` is what both reflect, and may be less
         than before. Nobody applies meanwhile.
         """
-        latest = {entry[0]: entry for entry in entries}
+        latest = {entry.rid: entry for entry in entries}
         with self.lock:
             self._reset()
             for segment in committed.segments if committed else ():
                 self._adopt(segment)
+                for totals in segment.totals():
+                    self._count(*totals)
             self.durable = committed.manifest.watermark if committed else 0
-            for rid, counts, length, _ in latest.values():
-                if counts is None:
-                    self._remove(rid)
-                else:
-                    self._put(rid, counts, length)
+            for entry in latest.values():
+                self._take(entry)
             self.watermark = watermark
             self.committed = self.changes - len(entries)
 
@@ -243,16 +272,16 @@ class State:
     def counts(self) -> tuple[int, int, int, int]:
         """(living rows, documents in tails, dead documents, bytes of files)."""
         with self.lock:
-            dead = sum(alive.shape[0] - int(alive.sum()) for alive in self._alive.values())
+            dead = sum(segment.deaths for segment in self._loaded.values())
             tails = self._tails()
-            living = int((self._home != _NONE).sum())
+            living = sum(rows for rows, _ in self._totals.values())
             size = sum(segment.size_bytes for segment in self._loaded.values())
             return living, sum(map(len, tails)), dead + sum(tail.dead for tail in tails), size
 
     def dead_bytes(self) -> int:
         """Bytes of the committed segments that hold dead documents; 0 = there are none."""
         with self.lock:
-            return sum(self._loaded[n].size_bytes for n, alive in self._alive.items() if not alive.all())
+            return sum(segment.size_bytes for segment in self._loaded.values() if segment.deaths)
 
     def known(self) -> Sequence[str]:
         """Ids of the committed segments that are loaded."""

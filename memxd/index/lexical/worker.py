@@ -64,10 +64,10 @@ class Worker:
                 return {"merged": self._folder.merge({})}
         raise ValueError(f"unknown request {request['op']!r}")
 
-    def _gather(self, rows: list[tuple[int, str]]) -> None:
-        for rid, text in rows:
+    def _gather(self, rows: list[tuple[int, int, str]]) -> None:
+        for rid, scope_no, text in rows:
             counts, length = document_terms(text)
-            self._gathered.add(rid, counts, length)
+            self._gathered.add(rid, counts, length, scope_no)
             self._postings += len(counts)
         if self._postings >= SEGMENT_POSTINGS:
             self._write_gathered(0)  # watermark 0: an unfinished rebuild counts for nothing

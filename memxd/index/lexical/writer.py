@@ -31,6 +31,7 @@ from memxd.index.lexical.codec import (
 from memxd.index.lexical.files import Manifest, checksum, read_manifest, sync, write_manifest
 from memxd.index.lexical.hits import Int32
 from memxd.index.lexical.merge import Merged, Source, merge, of_tail, to_merge
+from memxd.index.lexical.packing import frequencies
 from memxd.index.lexical.tail import Tail
 
 
@@ -104,10 +105,11 @@ class IndexFolder:
 
     def source(self, segment: Any) -> Source:
         """A segment of this folder as something to merge."""
-        rids, lengths = read_documents(self.folder / segment.make_filename(".doc"))
-        alive = np.ones(rids.shape[0], np.uint8)
+        held = read_documents(self.folder / segment.make_filename(".doc"))
+        alive = np.ones(held.rids.shape[0], np.uint8)
         alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
-        return Source(rids, lengths, alive, _SegmentPostings(self._storage, segment))
+        scopes = np.repeat(held.scopes, np.diff(held.starts))
+        return Source(held.rids, held.lengths, scopes, alive, _SegmentPostings(self._storage, segment))
 
     def open_writer(self, watermark: int) -> FoldWriter:
         """Whoosh's writer for the next generation (takes Whoosh's lock)."""
@@ -123,11 +125,12 @@ class FoldWriter(SegmentWriter):
         self._watermark = watermark
         self._lists: Iterator[tuple[bytes, Int32, Int32]] = iter(())
 
-    def take(self, documents: Merged) -> None:
+    def take(self, merged: Merged) -> None:
         """The documents of the new segment."""
-        self.perdocwriter.set_documents(documents.rids, documents.lengths)
-        self._lists = documents.lists
-        self.docnum = documents.rids.shape[0]
+        self.perdocwriter.set_documents(merged.documents)
+        self.fieldwriter.set_lengths(merged.documents.lengths)
+        self._lists = merged.lists
+        self.docnum = merged.documents.rids.shape[0]
         self._added = self.docnum > 0
 
     def _flush_segment(self) -> None:
@@ -198,5 +201,5 @@ class _SegmentPostings:
 
     def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
         for (_, term), info in self._terms.items():
-            docs, tfs = read_list(self._words, info)
-            yield term, docs, tfs
+            docs, packed, more = read_list(self._words, info)
+            yield term, docs, frequencies(packed, more)

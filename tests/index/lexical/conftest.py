@@ -14,24 +14,19 @@ from memxd._fast import load_kernels
 from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits
 from memxd.index.lexical.index import LexicalIndex
+from memxd.index.selection import Selection
 from memxd.model import Change, RowFeatures
 
 
-class Rows:
-    """A selection."""
-
-    def __init__(self, rids: Iterable[int]) -> None:
-        self.rids = np.array(sorted(rids), np.int32)
-        self.mask = np.zeros(int(self.rids.max(initial=-1)) + 1, np.uint8)
-        self.mask[self.rids] = 1
-
-    def __len__(self) -> int:
-        return self.rids.shape[0]
+def selection(rids: Iterable[int], scope: int = 1) -> Selection:
+    """Rows of a scope."""
+    chosen = np.array(sorted(rids), np.int32)
+    return Selection(chosen, int(chosen.max(initial=-1)) + 1, scope)
 
 
-def put(revision: int, rid: int, text: str | None) -> Change:
+def put(revision: int, rid: int, text: str | None, scope: int = 1) -> Change:
     """A row with a new text, or (None) one of which something else changed."""
-    features = RowFeatures(rid, 1, f"id-{rid}", 2, 1, 0.5, 0, None, None, 0, 0, None, 0, 0, (), False)
+    features = RowFeatures(rid, scope, f"id-{rid}", 2, 1, 0.5, 0, None, None, 0, 0, None, 0, 0, (), False)
     return Change(revision, rid, features, text)
 
 
@@ -43,7 +38,7 @@ def gone(revision: int, rid: int) -> Change:
 class Bench:
     """One folder, opened and opened again."""
 
-    rows = Rows
+    rows = staticmethod(selection)
     change = staticmethod(put)
 
     def __init__(self, directory: Path, kernel: Any) -> None:
@@ -60,16 +55,16 @@ class Bench:
         self.index.close()
         return self.open(**settings)
 
-    def put(self, rid: int, text: str | None) -> None:
+    def put(self, rid: int, text: str | None, scope: int = 1) -> None:
         self.revision += 1
-        self.index.apply(put(self.revision, rid, text))
+        self.index.apply(put(self.revision, rid, text, scope))
 
     def remove(self, rid: int) -> None:
         self.revision += 1
         self.index.apply(gone(self.revision, rid))
 
-    def hits(self, query: str, rids: Iterable[int] = range(64), k: int = 50) -> LexicalHits:
-        return self.index.search(query_terms(query), Rows(rids), k)
+    def hits(self, query: str, rids: Iterable[int] = range(64), k: int = 50, scope: int = 1) -> LexicalHits:
+        return self.index.search(query_terms(query), selection(rids, scope), k)
 
     def find(self, query: str, rids: Iterable[int] = range(64), k: int = 50) -> list[int]:
         return self.hits(query, rids, k).rids.tolist()

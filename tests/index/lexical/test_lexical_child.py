@@ -49,7 +49,7 @@ def test_a_child_that_does_not_read_is_killed(child: Child) -> None:
 
 
 def test_a_child_at_work_for_longer_than_the_silence_is_left_alone(child: Child) -> None:
-    rows = [(number, "some words " * 2_000 + str(number)) for number in range(25)]
+    rows = [(number, 1, "some words " * 2_000 + str(number)) for number in range(25)]
     seconds = 0.0
     while seconds < child.silence + 0.5:
         began = time.monotonic()
@@ -75,6 +75,6 @@ def test_another_thread_may_kill_it(child: Child) -> None:
 
 
 def test_an_answer_comes_back_whole_and_a_refusal_with_its_words(child: Child) -> None:
-    assert child.ask({"op": "texts"}, [json.dumps([(1, "tea")]).encode()]) == {"ok": True}
+    assert child.ask({"op": "texts"}, [json.dumps([(1, 1, "tea")]).encode()]) == {"ok": True}
     with pytest.raises(ChildError, match="unknown request"):
         child.ask({"op": "dance"})

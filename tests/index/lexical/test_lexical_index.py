@@ -98,15 +98,22 @@ def test_an_update_takes_effect_at_once(filled: Any) -> None:
     assert filled.find("43") == filled.find("notice") == []
 
 
-def test_only_selected_rows_answer_and_count(filled: Any) -> None:
+def test_only_selected_rows_answer(filled: Any) -> None:
     assert filled.find("the", rids=[4]) == [4]
-    alone = filled.hits("the", rids=[4])
-    assert (alone.rows, alone.average_length) == (1, 5.0)
-    filled.put(40, "the the the")
-    again = filled.hits("the", rids=[4])
-    assert again.scores.tobytes() == alone.scores.tobytes()
     assert filled.find("the", rids=[]) == []
     assert filled.find("the", rids=[1000, 100_000]) == []
+
+
+def test_a_selection_changes_no_score_and_another_scope_changes_nothing(filled: Any) -> None:
+    everywhere, alone = filled.hits("the garden"), filled.hits("the garden", rids=[4])
+    assert alone.rows == everywhere.rows == 8
+    assert alone.scores[0] == everywhere.scores[everywhere.rids.tolist().index(4)]
+    filled.put(40, "the the the garden", scope=2)
+    again = filled.hits("the garden")
+    assert (again.rids.tolist(), again.scores.tobytes()) == (everywhere.rids.tolist(), everywhere.scores.tobytes())
+    assert (again.rows, again.average_length) == (everywhere.rows, everywhere.average_length)
+    other = filled.hits("the garden", scope=2)
+    assert (other.rids.tolist(), other.rows, other.average_length) == ([40], 1, 4.0)
 
 
 def test_scores_besides_and_explanations_are_the_same_bits(settled: Any) -> None:
