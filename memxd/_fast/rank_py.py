@@ -36,9 +36,10 @@ def _check_by_rid(size: int, reference: I64, retrieval: U32, access: U32, import
 
 def _check_columns(rids: I32, columns: RankColumns) -> None:
     """Every rid must lie within each of the nine columns."""
-    dtypes = (np.int64, np.uint32, np.uint32, np.float32, np.uint8, np.uint8, np.uint64, np.uint64, np.uint64)
-    named = zip(RankColumns._fields, columns, dtypes, strict=True)
-    shortest = min(check_array(name, array, dtype) for name, array, dtype in named)
+    dtypes: tuple[type[np.generic], ...] = (
+        np.int64, np.uint32, np.uint32, np.float32, np.uint8, np.uint8, np.uint64, np.uint64, np.uint64,
+    )  # fmt: skip
+    shortest = min(map(check_array, RankColumns._fields, columns, dtypes))
     if len(rids) and not 0 <= int(rids.min()) <= int(rids.max()) < shortest:
         raise ValueError(f"a rid lies outside of columns of {shortest}")
 

@@ -1,4 +1,4 @@
-"""rank_legs: the compiled kernel answers the twin's bits for whatever two legs bring; its factors mean what they are."""
+"""rank_legs: the compiled kernel answers the twin's bits for whatever two legs bring; factors mean what they say."""
 
 from __future__ import annotations
 
