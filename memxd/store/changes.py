@@ -60,7 +60,7 @@ class ChangeReads(ReadBase):
         return None if oldest is None else int(oldest)
 
     def all_rows(self, *, chunks: bool = True) -> Iterator[Change]:
-        """Every row, by rid ascending, at this snapshot's ``revision()``, whole (its vectors only with ``chunks``): what
+        """Every row, by rid ascending, at this snapshot's ``revision()``, whole (vectors only with ``chunks``): what
         an index is rebuilt from.
 
         An empty store yields nothing: tell the index the revision besides.
