@@ -60,8 +60,9 @@ class ChangeReads(ReadBase):
         [oldest] = self._connection.execute("SELECT min(revision) FROM changes").fetchone()
         return None if oldest is None else int(oldest)
 
-    def all_rows(self) -> Iterator[Change]:
-        """Every row, by rid ascending, whole, at this snapshot's ``revision()``: what an index is rebuilt from.
+    def all_rows(self, *, chunks: bool = True) -> Iterator[Change]:
+        """Every row, by rid ascending, at this snapshot's ``revision()``, whole (vectors only with ``chunks``): what
+        an index is rebuilt from.
 
         An empty store yields nothing: tell the index the revision besides.
         """
@@ -74,7 +75,8 @@ class ChangeReads(ReadBase):
             if not found:
                 break
             last = found[-1][0]
-            yield from self._changes([_Touched(revision, rid, TEXT | CHUNKS, None) for (rid,) in found])
+            parts = TEXT | CHUNKS if chunks else TEXT
+            yield from self._changes([_Touched(revision, rid, parts, None) for (rid,) in found])
 
     def _changes(self, batch: list[_Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])
