@@ -43,8 +43,10 @@ from memxd.model import (
     SearchAnswer,
     SearchQuery,
 )
+from memxd.model.quick import quick
 from memxd.store import ReadTxn, Row, Store
 
+_hit = quick(Hit)
 #: Rows with their position among the candidates, best first.
 Placed: TypeAlias = list[tuple[int, Row]]
 
@@ -134,7 +136,7 @@ class Searching:
             plan,
             best_cosine=ranked.best_cosine,
             keyword_hits=len(found.legs.keyword_rids),
-            candidates=len(ranked.order),
+            candidates=ranked.ranked,
             best_relevance=ranked.best_relevance,
         )
 
@@ -147,7 +149,7 @@ class Searching:
             rejected=True,
             reject_reason=reason,
             best_relevance=ranked.best_relevance if ranked else 0.0,
-            candidates=len(ranked.order) if ranked else 0,
+            candidates=ranked.ranked if ranked else 0,
             degraded=tuple(state.degraded),
             timings=state.watch.report(),
             plan=str(state.plan) if state.query.explain else "",
@@ -180,7 +182,7 @@ class Searching:
             hits=tuple(hits),
             revision=revision,
             best_relevance=ranked.best_relevance,
-            candidates=len(ranked.order),
+            candidates=ranked.ranked,
             folded=ranked.folded_count,
             below_min_relevance=below,
             degraded=tuple(state.degraded),
@@ -228,14 +230,8 @@ class Searching:
             else [None] * len(rows)
         )
         return [
-            Hit(
-                memory=row.memory,
-                rank=n + 1,
-                score=float(ranked.score[position]),
-                relevance=float(ranked.relevance[position]),
-                explanation=explanations[n],
-            )
-            for n, (position, row) in enumerate(rows)
+            _hit(row.memory, n, float(ranked.score[position]), float(ranked.relevance[position]), explanation)
+            for n, ((position, row), explanation) in enumerate(zip(rows, explanations, strict=True), 1)
         ]
 
     def _expand(
