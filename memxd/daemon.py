@@ -12,6 +12,7 @@ indexes flushed, everything closed, exit 0. A stop that hangs for longer than al
 from __future__ import annotations
 
 import faulthandler
+import gc
 import logging
 import os
 import sys
@@ -100,6 +101,8 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
     gate.open(engine)
+    gc.collect()
+    gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
     server.set_serving(True)
     notify(manager, READY="1", STATUS="serving")
     seconds = round(time.monotonic() - began, 2)

@@ -35,21 +35,9 @@ from memxd.model import (
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-MUTABLE = frozenset(
-    {
-        "content",
-        "type",
-        "tags",
-        "metadata",
-        "importance",
-        "event_at",
-        "valid_until",
-        "private",
-        "source",
-        "state",
-    }
-)
-
+MUTABLE = frozenset((
+    "content", "type", "tags", "metadata", "importance", "event_at", "valid_until", "private", "source", "state",
+))  # fmt: skip
 
 #: Scopes of up to so many characters are remembered once they are checked, the newest few.
 _SHORT_SCOPE = 512
@@ -60,7 +48,6 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
     return InvalidArgumentError.field(field, description, **metadata)
 
 
-@lru_cache(maxsize=1_024)
 def scope(value: Scope) -> Scope:
     """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
     short = len(value.agent_id) + len(value.user_id) <= _SHORT_SCOPE
