@@ -346,12 +346,11 @@ def rank_legs(legs, columns, rules):
     cdef memxd_rules r = _rules(rules)
     if not MEMXD_BY_SCORES <= r.fusion <= MEMXD_BY_COSINE:
         raise ValueError("fusion must be 1, 2 or 3")
+    _none_lacks((legs[0], legs[1], legs[4], legs[6], legs[7]))
     cdef const int32_t[::1] vector_rids = legs[0], keyword_rids = legs[4]
     cdef size_t a = vector_rids.shape[0], b = keyword_rids.shape[0], both = a + b
     cdef const double[::1] vector_cosines = legs[1], vector_bm25 = legs[2], vector_match = legs[3]
     cdef const double[::1] keyword_cosines = legs[5], keyword_bm25 = legs[6], keyword_match = legs[7]
-    if vector_cosines is None or keyword_bm25 is None or keyword_match is None:
-        raise TypeError("vector_cosines, keyword_bm25 and keyword_match cannot be None")
     cdef memxd_legs found
     found.a, found.b = a, b
     found.vector_rids, found.keyword_rids = _first(vector_rids), _first(keyword_rids)
@@ -394,6 +393,7 @@ cdef class _Columns:
     cdef Py_ssize_t size
 
     def __cinit__(self, columns):
+        _none_lacks(columns)
         self.reference, self.retrieval, self.access, self.importance, self.type = columns[:5]
         self.cjk, self.content, self.fold, self.tag = columns[5:]
         cdef Py_ssize_t size = _shortest(self.reference, self.retrieval, self.access, self.importance)
@@ -421,6 +421,13 @@ cdef memxd_rules _rules(rules) except *:
     if not _MODE_OFF <= r.dedup <= _MODE_ADAPTIVE:
         raise ValueError("dedup must be 1, 2, 3 or 4")
     return r
+
+
+cdef int _none_lacks(arrays) except -1:
+    for array in arrays:
+        if array is None:
+            raise TypeError("an array is needed where None was given")
+    return 0
 
 
 cdef int _refuse(int wrong, str message) except -1:

@@ -78,7 +78,8 @@ class LegRanking(NamedTuple):
 
 #: The rows of ``LegRanking.values``.
 LEG_VALUES = (
-    "cosine", "bm25", "match", "rrf", "semantic", "recency", "frequency", "importance", "raw", "z", "score", "relevance",
+    "cosine", "bm25", "match", "rrf", "semantic", "recency", "frequency", "importance", "raw", "z", "score",
+    "relevance",
 )  # fmt: skip
 
 

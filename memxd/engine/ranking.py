@@ -20,7 +20,6 @@ from memxd.engine.profiles import Fusion, Plan, Reference
 from memxd.engine.relevance import RELEVANCE, Band
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
-from memxd.model import Dedup
 from memxd.model.quick import quick
 
 Float64 = NDArray[np.float64]
@@ -30,6 +29,7 @@ Int32 = NDArray[np.int32]
 _FUSIONS = {Fusion.SCORES: 1, Fusion.RRF: 2, Fusion.COSINE: 3}
 #: Share of the word match in the keyword part of the semantic factor; the rest is BM25.
 WORD_SHARE = 0.75
+_NO_RIDS: Int32 = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Ranked:
     ``order`` int32[n] positions best first; ``kept`` the same without folded ones; ``folded_into`` int32[n], -1 = not
     folded. Evidence and scores float64[n]; ``cosine`` NaN = no vector, ``keyword`` BM25. ``vector_rank``,
     ``keyword_rank`` int32[n] from 1, 0 = absent. ``best_cosine``: the best one, levelled by script where the profile
-    judges so; -1 = none.
+    judges so; -1 = none. ``ranked``: how many rows were ranked; all are here unless a large scope was ranked whole.
     """
 
     rids: Int32
@@ -59,12 +59,13 @@ class Ranked:
     score: Float64
     relevance: Float64
     kept: Int32
+    ranked: int
     best_cosine: float
     best_relevance: float
 
     @property
     def folded_count(self) -> int:
-        """How many candidates repeat a better one."""
+        """How many of these repeat a better one."""
         return int(np.count_nonzero(self.folded_into >= 0))
 
 
@@ -81,10 +82,35 @@ class Ranker:
 
     def rank(self, plan: Plan, found: Candidates, now: int) -> Ranked:
         """Order the candidates of both legs."""
-        rules = RankRules(
+        rules = self._rules(plan, now, found.vector_asked, found.keyword_asked, found.question.script)
+        ranking = self._rank.rank_legs(found.legs, self._columns(plan), rules)
+        rids, vector_rank, keyword_rank, order, folded_into = ranking.ids
+        (cosine, keyword, _, rrf, semantic, recency, frequency, importance, raw, z, score, likely) = ranking.values
+        return _ranked(
+            rids, vector_rank, keyword_rank, order, folded_into, cosine, keyword, rrf, semantic, recency, frequency,
+            importance, raw, z, score, likely, ranking.kept, len(rids), ranking.best_cosine, ranking.best_relevance,
+        )  # fmt: skip
+
+    def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
+        """Order the whole selection by recency, frequency and importance: for plans without relevance.
+
+        Of a large one the best are kept, twice as many as asked for at least, since some may be gone from the store.
+        """
+        rules = self._rules(plan, now, False, False, 0)
+        ranking = self._rank.rank_all(selection.rids, _NO_RIDS, _NO_RIDS, self._columns(plan), rules, 2 * plan.k)
+        rids, vector_rank, keyword_rank, folded_into = ranking.ids
+        rrf, semantic, recency, frequency, importance, raw, z, score = ranking.values
+        nothing, order = np.zeros(len(rids)), np.arange(len(rids), dtype=np.int32)
+        return Ranked(
+            rids, vector_rank, keyword_rank, order, folded_into, np.full(len(rids), np.nan), nothing, rrf, semantic,
+            recency, frequency, importance, raw, z, score, nothing, ranking.kept, ranking.ranked, -1.0, 0.0,
+        )  # fmt: skip
+
+    def _rules(self, plan: Plan, now: int, vector_asked: bool, keyword_asked: bool, script: int) -> RankRules:
+        return RankRules(
             _FUSIONS[plan.fusion],
-            found.vector_asked,
-            found.keyword_asked,
+            vector_asked,
+            keyword_asked,
             plan.rrf_k,
             plan.vector_weight,
             plan.keyword_weight,
@@ -94,45 +120,16 @@ class Ranker:
             plan.normalise,
             int(plan.dedup),
             self._band.edges,
-            self._band.shifts(found.question.script),
+            self._band.shifts(script),
             WORD_SHARE,
             RELEVANCE,
         )
-        ranking = self._rank.rank_legs(found.legs, self._columns(plan), rules)
-        rids, vector_rank, keyword_rank, order, folded_into = ranking.ids
-        (cosine, keyword, _, rrf, semantic, recency, frequency, importance, raw, z, score, likely) = ranking.values
-        return _ranked(
-            rids, vector_rank, keyword_rank, order, folded_into, cosine, keyword, rrf, semantic, recency, frequency,
-            importance, raw, z, score, likely, ranking.kept, ranking.best_cosine, ranking.best_relevance,
-        )  # fmt: skip
-
-    def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
-        """Order the whole selection by recency, frequency and importance: for plans without relevance."""
-        rids, columns = selection.rids, self._columns(plan)
-        nothing, none = np.zeros(rids.shape[0]), np.zeros(rids.shape[0], np.int32)
-        recency, frequency, importance = self._rank.factors(rids, *columns[:4], now, plan.half_life)
-        raw = self._rank.combine(nothing, recency, frequency, importance, plan.weights)
-        z, score = self._rank.normalise(raw)
-        order = self._rank.top_k(raw, rids, rids.shape[0])
-        kept, folded_into = self._fold(plan, columns, order, rids)
-        return Ranked(
-            rids, none, none, order, folded_into, np.full(rids.shape[0], np.nan), nothing, nothing, nothing, recency,
-            frequency, importance, raw, z, score if plan.normalise else raw, nothing, kept, -1.0, 0.0,
-        )  # fmt: skip
 
     def _columns(self, plan: Plan) -> RankColumns:
         c = self._indexes.columns.arrays()
         return RankColumns(
             _reference(c, plan.reference), c.retrieval, c.access, c.importance, c.type, c.cjk, c.content_hash,
             c.fold_hash, c.tag_hash,
-        )  # fmt: skip
-
-    def _fold(self, plan: Plan, c: RankColumns, order: Int32, rids: Int32) -> tuple[Int32, Int32]:
-        if plan.dedup is Dedup.OFF:
-            return order, np.full(rids.shape[0], -1, np.int32)
-        return self._rank.dedup(
-            order, rids, c.type[rids], c.content_hash[rids], c.fold_hash[rids], c.tag_hash[rids], int(plan.dedup),
-            rids.shape[0],
         )  # fmt: skip
 
 

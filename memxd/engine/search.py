@@ -136,7 +136,7 @@ class Searching:
             plan,
             best_cosine=ranked.best_cosine,
             keyword_hits=len(found.legs.keyword_rids),
-            candidates=len(ranked.order),
+            candidates=ranked.ranked,
             best_relevance=ranked.best_relevance,
         )
 
@@ -149,7 +149,7 @@ class Searching:
             rejected=True,
             reject_reason=reason,
             best_relevance=ranked.best_relevance if ranked else 0.0,
-            candidates=len(ranked.order) if ranked else 0,
+            candidates=ranked.ranked if ranked else 0,
             degraded=tuple(state.degraded),
             timings=state.watch.report(),
             plan=str(state.plan) if state.query.explain else "",
@@ -182,7 +182,7 @@ class Searching:
             hits=tuple(hits),
             revision=revision,
             best_relevance=ranked.best_relevance,
-            candidates=len(ranked.order),
+            candidates=ranked.ranked,
             folded=ranked.folded_count,
             below_min_relevance=below,
             degraded=tuple(state.degraded),
