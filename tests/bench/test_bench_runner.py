@@ -203,3 +203,13 @@ def test_the_machine_is_described() -> None:
     assert machine.resident_mb() > 10
     assert machine.disk_kind(Path("/no/such/folder")) == "unknown"
     assert machine.cores() >= 1
+
+
+def test_the_command_line_hands_everything_over(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
+    from memxd.cli.app import run_memx
+
+    ask(options, Own("one", lambda _: told("one")))
+    assert run_memx(["bench", "compare", str(options.out), str(options.out)]) == 0
+    assert "| one | a / b | 1,000 | memxd | 2 ms | 2 ms | 1.00 |" in capsys.readouterr().out
+    assert run_memx(["bench", "speed", "--sizes", "many"]) == 2
+    assert "memx bench: --sizes: 'many'" in capsys.readouterr().err
