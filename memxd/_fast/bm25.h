@@ -16,7 +16,7 @@
 
 #define BM25_BITS 12
 #define BM25_WINDOW (1 << BM25_BITS)
-#define BM25_LOOKUP 12 /* a document looked up in a list costs about as much as so many postings read */
+#define BM25_LOOKUP 40 /* a document looked up in a list costs about as much as so many postings read */
 #define BM25_LARGE 65535u /* a packed frequency that stands for itself or more: the exact one is in `more` */
 
 /* One segment as one search sees it. died[doc]: 0 = living, n = the n-th to die; later deaths than `deaths` are not seen. */
@@ -56,8 +56,8 @@ typedef struct {
 typedef struct {
     float sums[BM25_WINDOW]; /* zero between windows */
     float parts[BM25_WINDOW];
-    float values[BM25_WINDOW];
-    int32_t docs[BM25_WINDOW];
+    float values[BM25_WINDOW + 1]; /* the last place is written to and never counts */
+    int32_t docs[BM25_WINDOW + 1];
 } bm25_scratch;
 
 typedef struct {
@@ -108,12 +108,11 @@ typedef int64_t (*bm25_above_fn)(const float *sums, int64_t n, float least, int3
         for (int64_t i = 0; i < n; i += 32) {                                                                           \
             int32_t any = 0;                                                                                            \
             for (int64_t j = 0; j < 32; j++) any |= sums[i + j] > least;                                                \
-            if (any)                                                                                                    \
-                for (int64_t j = 0; j < 32; j++)                                                                        \
-                    if (sums[i + j] > least) {                                                                          \
-                        docs[found] = first + (int32_t)(i + j);                                                         \
-                        values[found++] = sums[i + j];                                                                  \
-                    }                                                                                                   \
+            for (int64_t j = 0; any && j < 32; j++) {                                                                   \
+                docs[found] = first + (int32_t)(i + j);                                                                 \
+                values[found] = sums[i + j];                                                                            \
+                found += sums[i + j] > least;                                                                           \
+            }                                                                                                           \
         }                                                                                                               \
         return found;                                                                                                   \
     }
@@ -185,7 +184,7 @@ static inline double bm25_frequency(const bm25_list *list, int64_t at) {
 }
 
 static inline int bm25_living(const bm25_segment *segment, int32_t doc) {
-    return (uint32_t)segment->died[doc] - 1u >= (uint32_t)segment->deaths;
+    return !segment->deaths || (uint32_t)segment->died[doc] - 1u >= (uint32_t)segment->deaths;
 }
 
 static inline int bm25_own(const bm25_search *s, const bm25_segment *segment, int32_t doc) {
@@ -232,8 +231,8 @@ static int bm25_statistics(bm25_search *s) {
             const bm25_segment *segment = &s->segments[i];
             list->from = 0, list->to = list->size;
             if (list->size && !segment->scopes) {
-                list->from = bm25_find(list->docs, 0, list->size, segment->low);
-                list->to = bm25_find(list->docs, list->from, list->size, segment->high);
+                if (segment->low > 0) list->from = bm25_find(list->docs, 0, list->size, segment->low);
+                if (segment->high < segment->size) list->to = bm25_find(list->docs, list->from, list->size, segment->high);
             }
             list->df = bm25_count(s, list, segment);
             df += list->df;
@@ -327,25 +326,23 @@ static inline double bm25_least(const bm25_search *s) {
     return s->kept < s->k ? -1.0 : s->score[0] - s->margin;
 }
 
-/* Bring the n largest values to the front (Hoare 1961). */
+/* Bring the n largest values to the front, and perhaps some more: by 256 steps up to the largest, not sorted. */
 static void bm25_front(float *values, int32_t *docs, int64_t size, int64_t n) {
-    int64_t low = 0, high = size - 1;
-    while (low < high) {
-        const float pivot = values[(low + high) / 2];
-        int64_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] > pivot) i++;
-            while (values[j] < pivot) j--;
-            if (i <= j) {
-                const float value = values[i];
-                const int32_t doc = docs[i];
-                values[i] = values[j], docs[i++] = docs[j];
-                values[j] = value, docs[j--] = doc;
-            }
-        }
-        if (n - 1 <= j) high = j;
-        else if (n - 1 >= i) low = i;
-        else break;
+    int32_t counts[257] = {0};
+    float most = 0.0f;
+    int64_t at = 256, front = 0;
+    for (int64_t i = 0; i < size; i++) most = values[i] > most ? values[i] : most;
+    const float scale = 256.0f / most;
+    for (int64_t i = 0; i < size; i++) counts[(int32_t)(values[i] * scale)]++;
+    for (int64_t above = counts[at]; above < n && at > 0; above += counts[at]) at--;
+    for (int64_t i = 0; i < size; i++) {
+        const float value = values[i];
+        const int32_t doc = docs[i];
+        const int64_t go = (int32_t)(value * scale) >= at;
+        values[i] = values[front], docs[i] = docs[front];
+        values[front] = value, docs[front] = doc;
+        if (!go) values[front] = values[i], docs[front] = docs[i], values[i] = value, docs[i] = doc;
+        front += go;
     }
 }
 
