@@ -55,6 +55,15 @@ class ChangeReads(ReadBase):
         oldest = self.oldest_change()
         return oldest is not None and oldest <= revision + 1
 
+    def touched_since(self, revision: int, limit: int) -> list[int] | None:
+        """The rids of all changes after ``revision``; None when they are more than ``limit`` or no longer all known."""
+        if not self.can_replay(revision):
+            return None
+        found = self._connection.execute(
+            "SELECT rid FROM changes WHERE revision > ? LIMIT ?", (revision, limit + 1)
+        ).fetchall()
+        return [rid for (rid,) in found] if len(found) <= limit else None
+
     def oldest_change(self) -> int | None:
         """The oldest revision still in the log; None = the log is empty."""
         [oldest] = self._connection.execute("SELECT min(revision) FROM changes").fetchone()

@@ -108,6 +108,17 @@ class ListReads(ReadBase):
             " INTERSECT ".join(part.sql for part in parts), [value for part in parts for value in part.parameters]
         )
 
+    def rids_with(self, number: int, metadata: Json, among: Collection[int]) -> list[int]:
+        """Those of the few rids ``among`` that are of the scope and have every key of ``metadata`` equal, ascending, in
+        every state."""
+        listed = json.dumps(sorted(among))
+        found = set(among)
+        for fact in sorted(codec.facts(metadata)):
+            query = "SELECT rid FROM memory_facts WHERE scope_no = ? AND fact = ?"
+            query += " AND rid IN (SELECT value FROM json_each(?))"
+            found &= set(self._rids(query, (number, fact, listed)))
+        return sorted(found)
+
     def _lead(self, number: int, view: View, order: Order) -> tuple[Lead, str]:
         """What finds the rows of a list, and the index to name: few rows that a condition selects, else the order."""
         _, ordered, _, _ = _ORDERS[order]
