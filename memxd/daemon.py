@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, cast
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
 from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, MemxdError, StartupError
+from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
 from memxd.logs import configure
 from memxd.notify import notify
@@ -48,6 +49,8 @@ _CANCEL_SECONDS = 5.0
 _CLOSE_SECONDS = 45.0
 #: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
 _SWITCH_SECONDS = 1e-4
+#: Seconds between two looks at memory that nobody uses.
+_TIDY_SECONDS = 60.0
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
 
 
@@ -62,6 +65,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     faulthandler.enable()
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
+    limit_arenas()
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
@@ -100,7 +104,8 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     notify(manager, READY="1", STATUS="serving")
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
-    signals.wait()
+    give_back()  # what opening took and no longer needs
+    signals.wait(give_back, _TIDY_SECONDS)
     notify(manager, STOPPING="1", STATUS="draining")
     _drain(config, gate, server, signals)
 

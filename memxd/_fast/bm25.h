@@ -16,6 +16,7 @@
 
 #define BM25_BITS 12
 #define BM25_WINDOW (1 << BM25_BITS)
+#define BM25_LOOKUP 12 /* a document looked up in a list costs about as much as so many postings read */
 #define BM25_LARGE 65535u /* a packed frequency that stands for itself or more: the exact one is in `more` */
 
 /* One segment as one search sees it. died[doc]: 0 = living, n = the n-th to die; later deaths than `deaths` are not seen. */
@@ -368,10 +369,10 @@ static void bm25_score_exactly(bm25_search *s, const bm25_segment *segment, int3
     const double length = (double)segment->lengths[doc];
     double sum = 0.0, said = 0.0;
     for (int64_t i = 0; i < lanes; i++) {
-        bm25_lane *lane = &s->lanes[i];
-        if (lane->at == -2) lane->at = bm25_position(lane->list->docs, lane->from, lane->to, doc);
-        if (lane->at < 0) continue;
-        sum += bm25_part(s, bm25_frequency(lane->list, lane->at), length, lane->term);
+        const bm25_lane *lane = &s->lanes[i];
+        const int64_t at = lane->at == -2 ? bm25_position(lane->list->docs, lane->from, lane->to, doc) : lane->at;
+        if (at < 0) continue;
+        sum += bm25_part(s, bm25_frequency(lane->list, at), length, lane->term);
         said += s->said[lane->term];
     }
     bm25_offer(s, sum, segment->rids[doc], bm25_share_said(s, said));
@@ -380,18 +381,22 @@ static void bm25_score_exactly(bm25_search *s, const bm25_segment *segment, int3
 /* Judge the window's documents whose sums are large enough: scratch.docs and scratch.values, n of them. */
 static void bm25_survivors(bm25_search *s, const bm25_segment *segment, int64_t n, int64_t lanes, int64_t others) {
     bm25_scratch *scratch = s->scratch;
+    const int late = s->kept == s->k && s->m * 2 >= s->rows; /* most are selected: ask only for those that matter */
     int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !late; i++) {
         const int32_t doc = scratch->docs[i];
         if (!bm25_own(s, segment, doc) || !bm25_selected(s, segment->rids[doc])) continue;
         scratch->docs[kept] = doc;
         scratch->values[kept++] = scratch->values[i];
     }
-    if (s->k - s->kept < kept && s->kept < s->k) bm25_front(scratch->values, scratch->docs, kept, s->k - s->kept);
+    if (late) kept = n;
+    else if (s->kept < s->k && s->k - s->kept < kept) bm25_front(scratch->values, scratch->docs, kept, s->k - s->kept);
+    for (int64_t j = 0; j < lanes; j++) s->lanes[j].at = -2; /* not looked for yet */
     for (int64_t i = 0; i < kept; i++) {
-        for (int64_t j = 0; j < lanes; j++) s->lanes[j].at = -2; /* not looked for yet */
-        if (bm25_complete(s, scratch->docs[i], scratch->values[i], others))
-            bm25_score_exactly(s, segment, scratch->docs[i], lanes);
+        const int32_t doc = scratch->docs[i];
+        if (!bm25_complete(s, doc, scratch->values[i], others)) continue;
+        if (late && !(bm25_own(s, segment, doc) && bm25_selected(s, segment->rids[doc]))) continue;
+        bm25_score_exactly(s, segment, doc, lanes);
     }
 }
 
@@ -434,6 +439,38 @@ static int64_t bm25_gather(bm25_search *s, int64_t lanes, int32_t base, int64_t 
     return found;
 }
 
+/* Complete many documents at once: read the last of the other lists whole, where that is cheaper than to look each of the
+ * n documents up in it. How many of them are left; `others` becomes the number of lists that were not read. */
+static int64_t bm25_narrow(bm25_search *s, int32_t base, int64_t n, int64_t *others) {
+    bm25_scratch *scratch = s->scratch;
+    const float fixed = (float)s->fixed, slope = (float)s->slope;
+    int64_t at = *others;
+    int dirty = 0;
+    for (; at > 0; at--) {
+        const bm25_lane *lane = &s->lanes[s->others[at - 1]];
+        const int64_t size = lane->to - lane->from;
+        const int32_t *docs = lane->list->docs + lane->from;
+        if (n * BM25_LOOKUP < size + BM25_LOOKUP * 8) break;
+        if (!dirty)
+            for (int64_t i = 0; i < n; i++) scratch->sums[scratch->docs[i] - base] = scratch->values[i];
+        dirty = 1;
+        bm25_shares(lane->list->packed + lane->from, scratch->parts, size, fixed, slope, lane->weight);
+        for (int64_t i = 0; i < size; i++) scratch->sums[docs[i] - base] += scratch->parts[i];
+        const double enough = bm25_least(s) - (at > 1 ? (double)s->reach[at - 2] : 0.0);
+        int64_t kept = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const int32_t doc = scratch->docs[i];
+            const float value = scratch->sums[doc - base];
+            scratch->docs[kept] = doc, scratch->values[kept] = value;
+            kept += (double)value >= enough;
+        }
+        n = kept;
+    }
+    if (dirty) memset(scratch->sums, 0, sizeof scratch->sums);
+    *others = at;
+    return n;
+}
+
 static void bm25_window(bm25_search *s, const bm25_segment *segment, int32_t base, int64_t lanes) {
     const double least = bm25_least(s);
     int64_t others = 0, decide = 0, postings = 0, window = base >> BM25_BITS;
@@ -466,7 +503,8 @@ static void bm25_window(bm25_search *s, const bm25_segment *segment, int32_t bas
     }
     if (!decide) return;
     const double enough = least - (double)reach;
-    const int64_t n = bm25_gather(s, lanes, base, decide, postings, enough > 0.0 ? (float)(enough * 0.9999999) : 0.0f);
+    int64_t n = bm25_gather(s, lanes, base, decide, postings, enough > 0.0 ? (float)(enough * 0.9999999) : 0.0f);
+    if (n && others) n = bm25_narrow(s, base, n, &others);
     if (n) bm25_survivors(s, segment, n, lanes, others);
 }
 

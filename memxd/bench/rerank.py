@@ -1,8 +1,8 @@
 """How long does one kernel call take that ranks every record of a store, and one that ranks 1,000 candidates?
 
 Owns the comparison with NumPy (``numpy_rank``) and with the plain Python twin on the same seeded rows. All records: RRF
-of both legs, recency, frequency, importance, weights, z-score, sigmoid, the best 30, repetitions folded. Candidates: all
-that with the place of the cosine, the word match and the relevance, in order. Needs no store. Asked by ``runner``.
+of both legs, recency, frequency, importance, weights, z-score, sigmoid, the best 30, repetitions folded. Candidates:
+all that with the place of the cosine, the word match and the relevance. Needs no store. Asked by ``runner``.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Engine:
         self._closing.callback(indexes.stop)
         self._closing.callback(backfill.stop)
         storing = Storing(store, vectors)
-        records = Records(store, vectors, clock)
+        records = Records(store, indexes, vectors, clock)
         links = Links(store)
         searching = Searching(store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in)
         # The verbs, one by one: each lives with its kind.

@@ -21,18 +21,7 @@ from memxd.errors import CancelledError, MemxdError
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
-from memxd.model import (
-    DAY,
-    NO_DEADLINE,
-    Change,
-    Clock,
-    Deadline,
-    IndexKind,
-    IndexState,
-    IndexStatus,
-    Micros,
-    Progress,
-)
+from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
 
 log = logging.getLogger(__name__)
@@ -41,7 +30,7 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 30.0
 #: An index is flushed earlier when it has so many changes that a crash would lose: what a start can catch up with in
 #: well under a second. The keyword index does so by itself.
-FLUSH_CHANGES = {IndexKind.COLUMNS: 10_000, IndexKind.VECTOR: 5_000}
+FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -75,6 +64,7 @@ class Indexes:
         self._stop = threading.Event()
         self._wake = threading.Event()  # there is something to flush, or the end has come
         self._rebuilding = Rebuilding(store, self._by_kind, self._stop)
+        self.is_whole = self._rebuilding.is_whole
         self._threads: list[threading.Thread] = []
 
     @classmethod
@@ -91,7 +81,7 @@ class Indexes:
         b: float,
     ) -> Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
-        folders = [directory / name for name in ("columns", "vector", "keyword")]
+        folders = [directory / n for n in ("columns", "vector", "keyword")]
         for folder in folders:
             _clear_way(folder)
 
@@ -156,7 +146,7 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
-        if any(self._is_due(kind) for kind in FLUSH_CHANGES):
+        if any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 
     def _is_due(self, kind: IndexKind) -> bool:

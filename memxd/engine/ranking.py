@@ -20,6 +20,7 @@ from memxd.engine.profiles import Fusion, Plan, Reference
 from memxd.engine.relevance import RELEVANCE, Band
 from memxd.index.columns import ColumnArrays
 from memxd.index.selection import Selection
+from memxd.model.quick import quick
 
 Float64 = NDArray[np.float64]
 Int32 = NDArray[np.int32]
@@ -68,6 +69,9 @@ class Ranked:
         return int(np.count_nonzero(self.folded_into >= 0))
 
 
+_ranked = quick(Ranked)
+
+
 class Ranker:
     """Ranks. One per engine; holds no state of a search."""
 
@@ -82,7 +86,7 @@ class Ranker:
         ranking = self._rank.rank_legs(found.legs, self._columns(plan), rules)
         rids, vector_rank, keyword_rank, order, folded_into = ranking.ids
         (cosine, keyword, _, rrf, semantic, recency, frequency, importance, raw, z, score, likely) = ranking.values
-        return Ranked(
+        return _ranked(
             rids, vector_rank, keyword_rank, order, folded_into, cosine, keyword, rrf, semantic, recency, frequency,
             importance, raw, z, score, likely, ranking.kept, len(rids), ranking.best_cosine, ranking.best_relevance,
         )  # fmt: skip

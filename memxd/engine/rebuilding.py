@@ -82,6 +82,10 @@ class Rebuilding:
         """Whether changes are to pass the index by: what it misses comes with its rebuild."""
         return kind in self._deaf
 
+    def is_whole(self, kind: IndexKind) -> bool:
+        """Whether ``require`` would let the index be asked."""
+        return kind not in self._failed and kind not in self._unready
+
     def require(self, kind: IndexKind) -> None:
         """Raise IndexUnavailableError for an index whose answers would lack something."""
         if kind in self._failed:

@@ -43,8 +43,10 @@ from memxd.model import (
     SearchAnswer,
     SearchQuery,
 )
+from memxd.model.quick import quick
 from memxd.store import ReadTxn, Row, Store
 
+_hit = quick(Hit)
 #: Rows with their position among the candidates, best first.
 Placed: TypeAlias = list[tuple[int, Row]]
 
@@ -228,14 +230,8 @@ class Searching:
             else [None] * len(rows)
         )
         return [
-            Hit(
-                memory=row.memory,
-                rank=n + 1,
-                score=float(ranked.score[position]),
-                relevance=float(ranked.relevance[position]),
-                explanation=explanations[n],
-            )
-            for n, (position, row) in enumerate(rows)
+            _hit(row.memory, n, float(ranked.score[position]), float(ranked.relevance[position]), explanation)
+            for n, ((position, row), explanation) in enumerate(zip(rows, explanations, strict=True), 1)
         ]
 
     def _expand(

@@ -6,6 +6,7 @@ becomes a MemxdError. Knows no format. Used by the indexes under this package.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import weakref
@@ -32,6 +33,12 @@ def storage_error(error: OSError, what: str) -> MemxdError:
     return StorageFailedError(f"the disk refused to write {what}: {error.strerror or type(error).__name__}")
 
 
+# As os.lseek, but without giving the interpreter's lock away: a search asks for some twenty files, and would have to
+# win the lock back each time from whoever is busy. Answers -1 for an error, which counts as cut short.
+_seek = ctypes.PyDLL(None).lseek
+_seek.argtypes, _seek.restype = (ctypes.c_int, ctypes.c_long, ctypes.c_int), ctypes.c_long
+
+
 class Watched:
     """A mapped file's size, asked anew before the map is read: reading beyond the end of a file that somebody cut short
     kills the process. Its handle stays open as long as the object lives, so a name that goes to another file does not
@@ -44,7 +51,8 @@ class Watched:
 
     def holds(self, size: int | None = None) -> bool:
         """True while the file has at least ``size`` bytes (None: what it had at first)."""
-        return os.fstat(self._file).st_size >= (self.size if size is None else size)
+        end: int = _seek(self._file, 0, os.SEEK_END)
+        return end >= (self.size if size is None else size)
 
 
 def fsync_directory(directory: Path) -> None:

@@ -17,6 +17,7 @@ from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Sc
 from memxd.store import codec
 from memxd.store.counters import Counters
 from memxd.store.identity import renew
+from memxd.store.recent import Recent
 from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
 _SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
@@ -37,6 +38,7 @@ class Context:
     counters: Counters
     scopes: dict[int, Scope] = field(default_factory=dict)
     numbers: dict[Scope, int] = field(default_factory=dict)
+    recent: Recent = field(default_factory=Recent)
 
 
 class ReadBase:
@@ -104,10 +106,25 @@ class ReadBase:
     def survivors(self, scope_no: int, rids: Sequence[int]) -> tuple[dict[int, Row], int]:
         """The rows of ``rids`` by rid, without those that are gone or of another scope, and the newest revision.
 
-        One statement, so both are of one moment also outside of a transaction, and one row.
+        All of one moment, also outside of a transaction: what is not among the recent rows is read by one statement
+        that answers with one row, and all of it when something was committed meanwhile.
         """
+        recent = self._context.recent
+        known, revision, ticket = recent.get(rids)
+        if len(known) < len(rids):
+            lacking = [rid for rid in rids if rid not in known]
+            read, size, revision = self._read_survivors(scope_no, lacking)
+            if recent.is_valid(ticket):
+                recent.put(read, size, ticket)
+            elif known:
+                known = {}
+                read, _, revision = self._read_survivors(scope_no, rids)
+            known |= {values[0]: values for values in read}
+        return {rid: self._decode(values) for rid, values in known.items() if values[1] == scope_no}, revision
+
+    def _read_survivors(self, scope_no: int, rids: Sequence[int]) -> tuple[list[list[Any]], int, int]:
         [revision, text] = self._connection.execute(_SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)).fetchone()
-        return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
+        return json.loads(text), len(text), revision or 0
 
     def _scope(self, number: int) -> Scope:
         known = self._context.scopes.get(number)

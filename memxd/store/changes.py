@@ -15,7 +15,8 @@ from memxd.model import Change, Chunk, Micros
 from memxd.store import codec
 from memxd.store.base import CHUNKS, TEXT, ReadBase, WriteBase
 
-_BATCH = 500
+#: Rows that are read at once; few, because while their JSON is parsed no other thread runs.
+_BATCH = 100
 _TOUCHED = f"""SELECT max(revision) AS newest, rid, max(parts & {TEXT}) | max(parts & {CHUNKS}),
  '[' || group_concat(dead_vids) || ']' FROM changes WHERE revision > ? GROUP BY rid ORDER BY newest"""
 _CHUNKS = "SELECT rid, vid, number, start, stop, vector FROM chunks WHERE rid IN (SELECT value FROM json_each(?))"

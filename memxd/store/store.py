@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memxd.errors import MemxdError
-from memxd.model import NO_DEADLINE, Change, Clock, Deadline, IdFactory, Scope
+from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
@@ -39,10 +39,8 @@ class Store:
         self, path: Path, version: int, identity: str, context: Context, writer: Writer, readers: ReaderPool
     ) -> None:
         """Called by ``open`` only."""
-        self._listener: CommitListener | None = None
-        writer.on_commit = self._committed
         with readers.snapshot(NO_DEADLINE) as read:
-            self._revision = read.revision()
+            context.recent.changed(read.revision(), {})
         self._path = path
         self._version = version
         self._identity = identity
@@ -93,21 +91,16 @@ class Store:
     def on_commit(self) -> CommitListener | None:
         """Called on the writer thread after COMMIT and before the callers are answered, with the changes in revision
         order. Should not raise: what it is told of is stored already, so its error is logged and goes nowhere."""
-        return self._listener
+        return self._writer.on_commit
 
     @on_commit.setter
     def on_commit(self, listener: CommitListener | None) -> None:
-        self._listener = listener
-
-    def _committed(self, changes: list[Change]) -> None:
-        self._revision = changes[-1].revision
-        if self._listener is not None:
-            self._listener(changes)
+        self._writer.on_commit = listener
 
     @property
     def revision(self) -> int:
         """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
-        return self._revision
+        return self._context.recent.revision
 
     @property
     def on_counters(self) -> CounterListener | None:

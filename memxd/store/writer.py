@@ -186,6 +186,8 @@ class Writer:
         return self._connection.in_transaction
 
     def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
+        recent = self._context.recent
+        recent.changing(change.rid for change in txn.changes)
         try:
             self._connection.execute("COMMIT")
             self.check_presence()  # again: what was committed to a file without a name is not stored
@@ -194,6 +196,7 @@ class Writer:
             return
         self._must_empty_log |= txn.erased
         totals = self._context.counters.committed()
+        recent.changed(txn.revision(), totals)
         if txn.changes and self.on_commit is not None:
             _tell(self.on_commit, txn.changes)
         if totals and self.on_counters is not None:
@@ -213,6 +216,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._context.counters.aborted()
+        self._context.recent.changed(self._context.recent.revision, {})
         for job, _ in members:
             job.future.set_exception(_refusal(error))
 

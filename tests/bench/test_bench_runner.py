@@ -107,6 +107,27 @@ def test_a_library_that_is_missing_is_told_and_an_error_when_strict(options: Opt
         ask(strict, Own("one", lacking))
 
 
+def test_a_question_that_breaks_spoils_no_other_and_is_asked_again(options: Options) -> None:
+    asked: list[str] = []
+
+    def fine(_: Bench) -> Result:
+        asked.append("fine")
+        return told("fine")
+
+    def broken(_: Bench) -> Result:
+        raise ValueError("no such thing")
+
+    report, output = ask(options, Own("broken", broken), Own("fine", fine))
+    assert report.run["failed"] == {"broken": "ValueError: no such thing"}
+    assert "Traceback" in output
+    assert [part.question for part in report.parts] == ["fine"]
+    assert "failed: broken: ValueError: no such thing" in tables.short(report)
+    report, _ = ask(options, Own("broken", lambda _: told("broken")), Own("fine", fine))
+    assert not report.run["failed"]
+    assert [part.question for part in report.parts] == ["broken", "fine"]
+    assert asked == ["fine"]
+
+
 def test_an_unknown_question_is_refused(options: Options) -> None:
     other = Options(options.work, options.out, sizes=(1_000,), hashing=True, only=("none",))
     with pytest.raises(InvalidArgumentError, match="no such question: none"):

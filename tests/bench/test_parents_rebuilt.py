@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memxd.bench import bare
 from memxd.bench.bare import add_all, empty_index
 from memxd.bench.parents import MemexLike, MemXLike
 from memxd.bench.truth import nearest
+from memxd.index.vector.tuning import VectorTuning
 
 DIMENSION = 16
 
@@ -58,3 +60,9 @@ def test_nearest_counts_only_what_passes() -> None:
     found = nearest(vectors, queries, 7, passing)
     assert np.isneginf(found[:, 5:]).all()
     np.testing.assert_allclose(found[:, :5], expected[:, :5], atol=1e-6)
+
+
+def test_the_bare_graph_is_built_as_memxds_own() -> None:
+    tuning = VectorTuning()
+    assert (tuning.connectivity, tuning.expansion_add) == (bare.CONNECTIVITY, bare.EXPANSION_ADD)
+    assert tuning.near == bare.EXPANSION_SEARCH

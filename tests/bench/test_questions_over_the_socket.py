@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +120,24 @@ def test_searches_are_measured_beside_other_work(ask: Ask) -> None:
     variants = [row.variant for row in result.measurements]
     assert variants[0] == "memxd, alone"
     assert len([v for v in variants if "beside" in v]) == 5
+
+
+def daemons(pid: int) -> list[int]:
+    """The daemons below a process."""
+    lines = {p: Path(f"/proc/{p}/cmdline") for p in family(pid)}
+    return [p for p, line in lines.items() if line.exists() and b"\0serve\0" in line.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_bench_that_is_ended_takes_its_daemon_along(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "memxd.bench", "speed", "--quick", "--hashing", "--sizes", "300"]
+    command += ["--only", "start", "--work", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as bench:
+        until = time.monotonic() + 100
+        while not (started := daemons(bench.pid)) and time.monotonic() < until and bench.poll() is None:
+            time.sleep(0.01)
+        bench.terminate()
+        bench.communicate(timeout=60)
+    assert bench.returncode == 128 + signal.SIGTERM
+    assert started, "no daemon was started"
+    assert not [pid for pid in started if family(pid)]

@@ -221,7 +221,7 @@ def test_twins_walk_a_graph_alike(seed: int, nodes: int, share: float, k: int) -
     graph = small_world(rng, nodes, int(rng.integers(0, 4)))
     mask = (rng.random(rows) < share).astype(np.uint8)
     rids = np.flatnonzero(mask).astype(np.int32)
-    beams = rng.integers(1, 30, 4).tolist()
+    beams = [int(rng.integers(1, 30)), *rng.integers(0, 30, 3).tolist()]
     effort = Effort(*beams, budget=int(rng.choice([3, 40, 10**9])), share=share)
     asked = (query, matrix, head, after, by_row, graph, mask, rids, int(rng.integers(nodes, rows + 3)), k, effort)
     left, right = dot_py.search_graph(*asked), compiled_kernel().search_graph(*asked)

@@ -97,11 +97,7 @@ class Columns:
         """New absolute counters: (rid, access, retrieval, last_retrieved_at). Unknown rids are passed over. The
         watermark does not move."""
         with self._lock:
-            arrays = self._table.arrays
-            for rid, access, retrieval, last_retrieved in counters:
-                if 0 <= rid < arrays.capacity and arrays.state[rid]:
-                    by_rid.write_counters(arrays, rid, access, retrieval, last_retrieved)
-                    self._dirty = True
+            self._dirty |= by_rid.write_all_counters(self._table.arrays, counters)
 
     def arrays(self) -> ColumnArrays:
         """The present arrays. Taken after ``select``, they cover every selected rid."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import mmap
 import secrets
+import struct
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,14 +27,18 @@ from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
-from memxd.index.lexical.hits import Int32, UInt32
+from memxd.index.lexical.hits import Int32, Int64, UInt32
 from memxd.index.lexical.packing import frequencies, pack
+from memxd.index.lexical.postings import Flat
 
 INDEX_NAME = "MAIN"
 FIELD = "text"
 TERMS, POSTINGS, DOCUMENTS = ".trm", ".pst", ".doc"
 EXTENSIONS = (TERMS, POSTINGS, DOCUMENTS)
 _MAGIC = b"MXDOCS02"
+#: What Whoosh keeps of a term (``W3TermInfo``): flags, weight, documents, two lengths, largest weight, first and last
+#: document, and where its list lies.
+_INFO = struct.Struct("!BfIBBfIIqi")
 
 
 def schema() -> Schema:
@@ -222,19 +227,23 @@ class PostingWriter(base.FieldWriter):
         self._tfs.append(int(weight))
 
     def finish_term(self) -> None:
-        self.add_list(self._term, np.array(self._docs, np.int32), np.array(self._tfs, np.int32))
+        docs, tfs = np.array(self._docs, np.int32), np.array(self._tfs, np.int32)
+        self.add_lists(Flat([self._term], np.array([len(docs)]), docs, tfs))
 
-    def add_list(self, term: bytes, docs: Int32, tfs: Int32) -> None:
-        """A whole posting list; terms come in ascending order, documents ascend strictly, n >= 1."""
-        info = whoosh3.W3TermInfo()
-        info._weight, info._df = float(tfs.sum(dtype=np.int64)), docs.shape[0]
-        info._minid, info._maxid, info._maxweight = int(docs[0]), int(docs[-1]), float(tfs.max())
-        info._minlength, info._maxlength = 1, 0
-        packed, more = pack(tfs, self._lengths[docs])
-        data = docs.tobytes() + packed.tobytes() + more.tobytes()
-        info.set_extent(self._file.tell(), len(data))
-        self._file.write(data)
-        self._terms.add(self._key + term, info.to_bytes())
+    def add_lists(self, lists: Flat) -> None:
+        """Whole posting lists; terms come in ascending order, documents ascend strictly, n >= 1 each."""
+        terms, counts, docs, tfs = lists
+        starts = np.cumsum(counts) - counts
+        words, offsets, sizes = _laid_out(starts, counts, docs, tfs, self._lengths[docs])
+        columns = (
+            np.add.reduceat(tfs, starts, dtype=np.int64), counts, np.maximum.reduceat(tfs, starts), docs[starts],
+            docs[starts + counts - 1], self._file.tell() + 4 * offsets, 4 * sizes,
+        )  # fmt: skip
+        self._file.write(words.tobytes())
+        for term, weight, df, most, low, high, offset, size in zip(
+            terms, *(column.tolist() for column in columns), strict=True
+        ):
+            self._terms.add(self._key + term, _INFO.pack(0, weight, df, 1, 0, most, low, high, offset, size))
 
     def finish_field(self) -> None:
         self._key = b""
@@ -243,6 +252,24 @@ class PostingWriter(base.FieldWriter):
         self._terms.close()
         self._file.close()
         self.is_closed = True
+
+
+def _laid_out(starts: Int64, counts: Int64, docs: Int32, tfs: Int32, lengths: Int32) -> tuple[Int32, Int64, Int64]:
+    """Lists as they stand in the file: (words, where each begins among them, how many it has)."""
+    packed, more = pack(tfs, lengths)
+    large, many = more[::2], more[1::2]  # positions and frequencies of those that do not fit
+    of_list = np.searchsorted(starts, large, "right") - 1
+    extra = np.bincount(of_list, minlength=len(counts))
+    sizes = 2 * (counts + extra)
+    offsets = np.cumsum(sizes) - sizes
+    words = np.empty(int(sizes.sum()), np.int32)
+    at = np.arange(docs.shape[0]) + np.repeat(offsets - starts, counts)
+    words[at] = docs
+    words[at + np.repeat(counts, counts)] = packed.view(np.int32)
+    within = np.arange(large.shape[0]) - (np.cumsum(extra) - extra)[of_list]
+    at = (offsets + 2 * counts)[of_list] + 2 * within
+    words[at], words[at + 1] = large - starts[of_list], many
+    return words, offsets, sizes
 
 
 def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:

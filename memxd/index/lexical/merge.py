@@ -6,18 +6,17 @@ Owns the merge at the level of arrays and the policy which segments to merge whe
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Protocol
 
 import numpy as np
 
 from memxd.index.lexical.codec import Documents
-from memxd.index.lexical.hits import Int32, UInt8
-from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.hits import Int32, Int64
+from memxd.index.lexical.postings import Flat, Postings, Source
 
+#: Postings that are put in order at once, so that a merge of any size takes little memory.
+PIECE = 1 << 20
 #: More segments than this besides the largest are merged into one.
 SMALL_SEGMENTS = 8
 #: When the others together hold this share of the largest, or so much of all is dead, everything becomes one.
@@ -25,34 +24,12 @@ OTHERS_SHARE = 1 / 3
 DEAD_SHARE = 1 / 4
 
 
-class Postings(Protocol):
-    """Posting lists of one source in ascending order of terms: (term, documents, frequencies)."""
-
-    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Documents in any order: rids, lengths, scope numbers, alive, and their postings."""
-
-    rids: Int32
-    lengths: Int32
-    scopes: Int32
-    alive: UInt8
-    postings: Postings
-
-
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What ``writer`` writes: the documents and the lists (to be read once)."""
+    """What ``writer`` writes: the documents and the lists in pieces (to be read once)."""
 
     documents: Documents
-    lists: Iterator[tuple[bytes, Int32, Int32]]
-
-
-def of_tail(tail: Tail) -> Source:
-    """A tail as a source."""
-    return Source(*tail.documents(), tail)
+    lists: Iterator[Flat]
 
 
 def merge(sources: Sequence[Source]) -> Merged:
@@ -73,24 +50,45 @@ def merge(sources: Sequence[Source]) -> Merged:
     return Merged(documents, _lists(sources, maps))
 
 
-def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[tuple[bytes, Int32, Int32]]:
-    streams = [_numbered(number, source.postings) for number, source in enumerate(sources)]
-    together = heapq.merge(*streams, key=lambda entry: entry[0])
-    for term, entries in groupby(together, key=lambda entry: entry[0]):
-        parts = [(maps[number][docs], tfs) for _, number, docs, tfs in entries]
-        docs = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
-        tfs = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
-        if docs.shape[0] > 1:
-            order = np.argsort(docs, kind="stable")
-            docs, tfs = docs[order], tfs[order]
-        first = int(np.searchsorted(docs, 0))  # the dead are -1
-        if first < docs.shape[0]:
-            yield term, docs[first:], tfs[first:]
+def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[Flat]:
+    everything = [source.postings for source in sources]
+    names = sorted(set().union(*(postings.terms for postings in everything)))
+    number = {name: at for at, name in enumerate(names)}
+    ids = [np.fromiter(map(number.__getitem__, postings.terms), np.int64) for postings in everything]
+    counts = np.zeros(len(names), np.int64)
+    for postings, own in zip(everything, ids, strict=True):
+        counts[own] += postings.counts
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(names):
+        room = int(ends[first] - counts[first]) + PIECE
+        last = max(first + 1, int(np.searchsorted(ends, room, "right")))
+        parts = [_part(*each, first, last) for each in zip(everything, ids, maps, strict=True)]
+        piece = _piece(names[first:last], *(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if piece.terms:
+            yield piece
+        first = last
 
 
-def _numbered(number: int, postings: Postings) -> Iterator[tuple[bytes, int, Int32, Int32]]:
-    for term, docs, tfs in postings.lists():
-        yield term, number, docs, tfs
+def _part(postings: Postings, ids: Int64, numbers: Int32, first: int, last: int) -> tuple[Int64, Int32, Int32]:
+    """(term from ``first``, new document number, frequency) of each living posting of one source."""
+    low, high = (int(at) for at in np.searchsorted(ids, (first, last)))
+    docs, tfs = postings.read(low, high)
+    terms = np.repeat(ids[low:high] - first, postings.counts[low:high])
+    moved = numbers[docs]
+    living = moved >= 0  # the dead are -1
+    return (terms, moved, tfs) if living.all() else (terms[living], moved[living], tfs[living])
+
+
+def _piece(names: list[bytes], terms: Int64, docs: Int32, tfs: Int32) -> Flat:
+    """The postings in order of (term, document), terms without any left out."""
+    key = (terms << 32) | docs
+    if (key[1:] <= key[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        docs, tfs = docs[order], tfs[order]
+    counts = np.bincount(terms, minlength=len(names))
+    held = np.flatnonzero(counts)
+    return Flat([names[at] for at in held.tolist()], counts[held], docs, tfs)
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]:

@@ -20,19 +20,15 @@ from memxd.index.lexical.codec import (
     EXTENSIONS,
     FIELD,
     INDEX_NAME,
-    POSTINGS,
     FlatCodec,
     FlatSegment,
-    map_words,
     read_documents,
-    read_list,
     schema,
 )
 from memxd.index.lexical.files import Manifest, checksum, read_manifest, sync, write_manifest
-from memxd.index.lexical.hits import Int32
-from memxd.index.lexical.merge import Merged, Source, merge, of_tail, to_merge
-from memxd.index.lexical.packing import frequencies
-from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.merge import Merged, merge, to_merge
+from memxd.index.lexical.postings import Flat, Source
+from memxd.index.lexical.reading import SegmentPostings
 
 
 class IndexFolder:
@@ -74,9 +70,9 @@ class IndexFolder:
         sync(self.folder)
         write_manifest(self.folder, Manifest(self._stamp, watermark, generation, *checksum(path)))
 
-    def fold(self, tail: Tail | None, deletes: Mapping[str, Sequence[int]], watermark: int) -> None:
+    def fold(self, tail: Source | None, deletes: Mapping[str, Sequence[int]], watermark: int) -> None:
         """One commit: a new segment of the tail's living documents, deletions by segment and document number."""
-        documents = merge([of_tail(tail)]) if tail is not None and len(tail) > tail.dead else None
+        documents = merge([tail]) if tail is not None and tail.alive.any() else None
         if documents is None and not deletes:
             self.publish(self._index.latest_generation(), watermark)
             return
@@ -109,7 +105,7 @@ class IndexFolder:
         alive = np.ones(held.rids.shape[0], np.uint8)
         alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
         scopes = np.repeat(held.scopes, np.diff(held.starts))
-        return Source(held.rids, held.lengths, scopes, alive, _SegmentPostings(self._storage, segment))
+        return Source(held.rids, held.lengths, scopes, alive, SegmentPostings(self._storage, segment))
 
     def open_writer(self, watermark: int) -> FoldWriter:
         """Whoosh's writer for the next generation (takes Whoosh's lock)."""
@@ -123,7 +119,7 @@ class FoldWriter(SegmentWriter):
         super().__init__(index, codec=FlatCodec(), compound=False)  # type: ignore[no-untyped-call]
         self._owner = owner
         self._watermark = watermark
-        self._lists: Iterator[tuple[bytes, Int32, Int32]] = iter(())
+        self._lists: Iterator[Flat] = iter(())
 
     def take(self, merged: Merged) -> None:
         """The documents of the new segment."""
@@ -136,8 +132,8 @@ class FoldWriter(SegmentWriter):
     def _flush_segment(self) -> None:
         self.perdocwriter.close()
         self.fieldwriter.start_field(FIELD, self.schema[FIELD])
-        for term, docs, tfs in self._lists:
-            self.fieldwriter.add_list(term, docs, tfs)
+        for lists in self._lists:
+            self.fieldwriter.add_lists(lists)
         self.fieldwriter.finish_field()
         self.fieldwriter.close()
         folder = Path(self.storage.folder)
@@ -190,16 +186,3 @@ class _Commit:
             self.writer.commit(mergetype=self._policy)
         else:
             self.writer.cancel()
-
-
-class _SegmentPostings:
-    """The posting lists of a segment on disk."""
-
-    def __init__(self, storage: FileStorage, segment: Any) -> None:
-        self._terms = FlatCodec().terms_reader(storage, segment)
-        self._words = map_words(Path(storage.folder) / segment.make_filename(POSTINGS))
-
-    def lists(self) -> Iterator[tuple[bytes, Int32, Int32]]:
-        for (_, term), info in self._terms.items():
-            docs, packed, more = read_list(self._words, info)
-            yield term, docs, frequencies(packed, more)

@@ -105,13 +105,14 @@ def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> 
     if allowed <= (tuning.small_limit if share >= 0.5 else tuning.exact_limit):
         return None
     needed = math.ceil(k * per_memory * tuning.over_fetch)
+    near = max(tuning.near, min(2 * tuning.near, math.ceil(needed / share)))
+    # Links between the rows of a thin selection are few, so it needs a wide walk in any case. And the farther the
+    # question is from all that is selected, the more rows are about equally near: a part of all.
     wide = max(tuning.wide, tuning.wide_fetch * needed)
-    return Effort(
-        near=max(tuning.near, min(4 * tuning.near, math.ceil(needed / share))),
-        # Links between the rows of a thin selection are few: it needs a wide walk in any case.
-        some=wide if share < tuning.thin_share else max(tuning.some, tuning.some_fetch * needed),
-        wide=wide,
-        needed=needed,
-        budget=int(allowed / 2),  # a vector met on a walk costs about two of a scan
-        share=share,
-    )
+    some = wide if share < tuning.thin_share else max(tuning.some, tuning.some_fetch * needed)
+    wide = max(wide, int(tuning.wide_share * graph.entries))
+    some, wide = (0 if allowed < tuning.kept_cost * beam else beam for beam in (some, wide))
+    if not some and near * share < needed:
+        return None
+    # A vector met on a walk costs about two of a scan.
+    return Effort(near, some, wide, needed, budget=int(allowed / 2), share=share)

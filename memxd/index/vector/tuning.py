@@ -22,12 +22,14 @@ class VectorTuning:
     dead_share: float = 0.10  #: begin a new generation when more than this share of the rows is dead ...
     dead_min: int = 1_024  #: ... and at least so many
     over_fetch: float = 1.5  #: selected rows that a first look must bring = k times this (and the chunks of a memory)
-    near: int = 128  #: rows that a first look keeps (ef)
-    some: int = 256  #: rows that a second look keeps, at least ...
-    some_fetch: int = 3  #: ... and at least so many times the rows wanted
-    wide: int = 1_024  #: as ``some``, where few rows near the question are selected
-    wide_fetch: int = 12  #: as ``some_fetch``, where few rows near the question are selected
-    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows counts as ``wide`` always
+    near: int = 256  #: rows that a first look keeps (ef)
+    some: int = 384  #: rows that a second look keeps, at least ...
+    some_fetch: int = 4  #: ... and at least so many times the rows wanted
+    wide: int = 1_536  #: as ``some``, where few rows near the question are selected
+    wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
+    wide_share: float = 0.004  #: ... and at least this share of what the graph knows
+    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
+    kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
     connectivity: int = 16  #: edges of a graph node (M)
     expansion_add: int = 128  #: beam width when building (efConstruction)
     build_threads: int = 1  #: threads of the building child process

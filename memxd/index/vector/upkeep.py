@@ -112,7 +112,7 @@ def build_graph(
         "expansion_add": tuning.expansion_add,
         "threads": tuning.build_threads,
         "batch": tuning.build_batch,
-        "nice": 10,
+        "nice": 5,
     }
     told = _run([sys.executable, "-P", str(_CHILD), json.dumps(options)], ended)
     if base is not None and told["from_row"] != base.rows:

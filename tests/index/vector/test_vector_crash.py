@@ -19,7 +19,9 @@ from memxd.index.vector import VectorIndex, VectorTuning
 from memxd.model import Change
 
 D = 16
-TUNING = VectorTuning(small_limit=50, exact_limit=50, graph_min=300, tail_min=100, dead_min=50, settle_seconds=0.0)
+TUNING = VectorTuning(
+    small_limit=50, exact_limit=50, kept_cost=0, graph_min=300, tail_min=100, dead_min=50, settle_seconds=0.0
+)
 
 
 def history(revision: int) -> Change:

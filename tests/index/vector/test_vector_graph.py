@@ -23,7 +23,14 @@ D = 48
 ROWS = 6_000
 #: Every selection of more than 20 rows may go through the graph, however costly.
 EAGER = VectorTuning(
-    small_limit=20, exact_limit=20, graph_min=400, tail_min=150, tail_share=0.02, dead_min=150, settle_seconds=0.0
+    small_limit=20,
+    exact_limit=20,
+    kept_cost=0,
+    graph_min=400,
+    tail_min=150,
+    tail_share=0.02,
+    dead_min=150,
+    settle_seconds=0.0,
 )
 
 
