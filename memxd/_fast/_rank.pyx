@@ -1,9 +1,9 @@
 """Ranking kernels, compiled: what ``rank_py`` (its twin, which documents each function) does, in C.
 
-Owns the entries: the typed views check dtype and contiguity, lengths and rids are checked here once, and the loops in
-rank_loops.h and rank_select.h check nothing. Same operations in the same order as the twin, so that results are equal
-bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a run is long
-enough to pay for taking it back (``_RELEASE_ABOVE``): that can wait for a busy Python thread, and a search calls several.
+Owns the entries: dtype, contiguity, lengths and rids are checked here once, and the loops in rank_loops.h,
+rank_select.h, rank_scope.h and rank_legs.h check nothing. Same operations in the same order as the twin, so that
+results are equal bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a
+run is long enough to pay for taking it back (``_RELEASE_ABOVE``), which can wait for a busy Python thread.
 """
 
 import numpy as np
