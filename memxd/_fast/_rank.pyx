@@ -1,17 +1,19 @@
 """Ranking kernels, compiled: what ``rank_py`` (its twin, which documents each function) does, in C.
 
-Owns the entries: the typed views check dtype and contiguity, lengths and rids are checked here once, and the loops in
-rank_loops.h and rank_select.h check nothing. Same operations in the same order as the twin, so that results are equal
-bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a run is long
-enough to pay for taking it back (``_RELEASE_ABOVE``): that can wait for a busy Python thread, and a search calls several.
+Owns the entries: dtype, contiguity, lengths and rids are checked here once, and the loops in rank_loops.h,
+rank_select.h, rank_scope.h and rank_legs.h check nothing. Same operations in the same order as the twin, so that
+results are equal bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a
+run is long enough to pay for taking it back (``_RELEASE_ABOVE``), which can wait for a busy Python thread.
 """
 
 import numpy as np
 
 from memxd._fast.protocols import LegRanking, ScopeRanking
 
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport strchr
 
 cdef extern from "rank_loops.h" nogil:
     ctypedef struct memxd_weights:
@@ -346,17 +348,8 @@ def rank_legs(legs, columns, rules):
     cdef memxd_rules r = _rules(rules)
     if not MEMXD_BY_SCORES <= r.fusion <= MEMXD_BY_COSINE:
         raise ValueError("fusion must be 1, 2 or 3")
-    _none_lacks((legs[0], legs[1], legs[4], legs[6], legs[7]))
-    cdef const int32_t[::1] vector_rids = legs[0], keyword_rids = legs[4]
-    cdef size_t a = vector_rids.shape[0], b = keyword_rids.shape[0], both = a + b
-    cdef const double[::1] vector_cosines = legs[1], vector_bm25 = legs[2], vector_match = legs[3]
-    cdef const double[::1] keyword_cosines = legs[5], keyword_bm25 = legs[6], keyword_match = legs[7]
-    cdef memxd_legs found
-    found.a, found.b = a, b
-    found.vector_rids, found.keyword_rids = _first(vector_rids), _first(keyword_rids)
-    found.vector_cosines, found.keyword_cosines = _evidence(vector_cosines, a), _evidence(keyword_cosines, b)
-    found.vector_bm25, found.keyword_bm25 = _evidence(vector_bm25, a), _evidence(keyword_bm25, b)
-    found.vector_match, found.keyword_match = _evidence(vector_match, a), _evidence(keyword_match, b)
+    cdef _Legs told = _Legs(legs)
+    cdef size_t both = told.legs.a + told.legs.b
     ids, kept, values = np.empty((5, both), np.int32), np.empty(both, np.int32), np.empty((12, both))
     if both == 0:
         return LegRanking(ids, kept, values, -1.0, 0.0)
@@ -371,39 +364,84 @@ def rank_legs(legs, columns, rules):
     out.semantic, out.recency, out.frequency, out.importance = &v[4, 0], &v[5, 0], &v[6, 0], &v[7, 0]
     out.raw, out.z, out.score, out.relevance = &v[8, 0], &v[9, 0], &v[10, 0], &v[11, 0]
     cdef PyThreadState* state = _release(both)
-    cdef int wrong = memxd_rank_legs(&found, &held.columns, held.size, &r, &out)
+    cdef int wrong = memxd_rank_legs(&told.legs, &held.columns, held.size, &r, &out)
     _take_back(state)
     _refuse(wrong, "a rid lies outside of the columns")
     return LegRanking(ids[:, :out.n], kept[:out.kept_n], values[:, :out.n], out.best_cosine, out.best_relevance)
 
 
-cdef class _Columns:
-    """``RankColumns`` checked, and held while a kernel reads them."""
+cdef class _Arrays:
+    """Arrays held while a kernel reads them. Takes buffers itself: typed views cost twice as long, and there are many."""
 
-    cdef const int64_t[::1] reference
-    cdef const uint32_t[::1] retrieval
-    cdef const uint32_t[::1] access
-    cdef const float[::1] importance
-    cdef const uint8_t[::1] type
-    cdef const uint8_t[::1] cjk
-    cdef const uint64_t[::1] content
-    cdef const uint64_t[::1] fold
-    cdef const uint64_t[::1] tag
+    cdef Py_buffer views[9]
+    cdef int count
+
+    cdef const void* take(self, array, const char* formats, Py_ssize_t itemsize, Py_ssize_t* length) except? NULL:
+        cdef Py_buffer* view = &self.views[self.count]
+        if array is None:
+            raise TypeError("an array is needed where None was given")
+        PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+        self.count += 1
+        if view.ndim != 1 or view.itemsize != itemsize or view.format == NULL or view.format[0] == 0 \
+                or view.format[1] != 0 or strchr(formats, view.format[0]) == NULL:
+            raise ValueError("an array is not of one dimension or of another type")
+        length[0] = view.shape[0]
+        return view.buf
+
+    def __dealloc__(self):
+        while self.count:
+            self.count -= 1
+            PyBuffer_Release(&self.views[self.count])
+
+
+cdef class _Columns(_Arrays):
+    """``RankColumns`` checked; ``size``: the length of the shortest."""
+
     cdef memxd_columns columns
     cdef Py_ssize_t size
 
     def __cinit__(self, columns):
-        _none_lacks(columns)
-        self.reference, self.retrieval, self.access, self.importance, self.type = columns[:5]
-        self.cjk, self.content, self.fold, self.tag = columns[5:]
-        cdef Py_ssize_t size = _shortest(self.reference, self.retrieval, self.access, self.importance)
-        size = min(min(size, self.type.shape[0]), min(self.cjk.shape[0], self.content.shape[0]))
-        self.size = size = min(size, min(self.fold.shape[0], self.tag.shape[0]))
-        if size:
-            self.columns.reference, self.columns.importance = &self.reference[0], &self.importance[0]
-            self.columns.retrieval, self.columns.access = &self.retrieval[0], &self.access[0]
-            self.columns.type, self.columns.cjk = &self.type[0], &self.cjk[0]
-            self.columns.content, self.columns.fold, self.columns.tag = &self.content[0], &self.fold[0], &self.tag[0]
+        reference, retrieval, access, importance, type_, cjk, content, fold, tag = columns
+        cdef Py_ssize_t n[9]
+        cdef int i
+        self.columns.reference = <const int64_t*>self.take(reference, b"lq", 8, &n[0])
+        self.columns.retrieval = <const uint32_t*>self.take(retrieval, b"IL", 4, &n[1])
+        self.columns.access = <const uint32_t*>self.take(access, b"IL", 4, &n[2])
+        self.columns.importance = <const float*>self.take(importance, b"f", 4, &n[3])
+        self.columns.type = <const uint8_t*>self.take(type_, b"B", 1, &n[4])
+        self.columns.cjk = <const uint8_t*>self.take(cjk, b"B", 1, &n[5])
+        self.columns.content = <const uint64_t*>self.take(content, b"LQ", 8, &n[6])
+        self.columns.fold = <const uint64_t*>self.take(fold, b"LQ", 8, &n[7])
+        self.columns.tag = <const uint64_t*>self.take(tag, b"LQ", 8, &n[8])
+        self.size = n[0]
+        for i in range(1, 9):
+            self.size = min(self.size, n[i])
+
+
+cdef class _Legs(_Arrays):
+    """``RankLegs`` checked."""
+
+    cdef memxd_legs legs
+
+    def __cinit__(self, legs):
+        vector_rids, vector_cosines, vector_bm25, vector_match, keyword_rids, keyword_cosines, bm25, match = legs
+        cdef Py_ssize_t a, b
+        self.legs.vector_rids = <const int32_t*>self.take(vector_rids, b"il", 4, &a)
+        self.legs.keyword_rids = <const int32_t*>self.take(keyword_rids, b"il", 4, &b)
+        self.legs.a, self.legs.b = a, b
+        self.legs.vector_cosines = self.told(vector_cosines, a)
+        self.legs.vector_bm25 = NULL if vector_bm25 is None else self.told(vector_bm25, a)
+        self.legs.vector_match = NULL if vector_match is None else self.told(vector_match, a)
+        self.legs.keyword_cosines = NULL if keyword_cosines is None else self.told(keyword_cosines, b)
+        self.legs.keyword_bm25 = self.told(bm25, b)
+        self.legs.keyword_match = self.told(match, b)
+
+    cdef const double* told(self, array, Py_ssize_t length) except? NULL:
+        cdef Py_ssize_t n
+        cdef const void* values = self.take(array, b"d", 8, &n)
+        if n != length:
+            raise ValueError("what a leg tells has one length")
+        return <const double*>values
 
 
 cdef memxd_rules _rules(rules) except *:
@@ -423,13 +461,6 @@ cdef memxd_rules _rules(rules) except *:
     return r
 
 
-cdef int _none_lacks(arrays) except -1:
-    for array in arrays:
-        if array is None:
-            raise TypeError("an array is needed where None was given")
-    return 0
-
-
 cdef int _refuse(int wrong, str message) except -1:
     if wrong == -1:
         raise ValueError(message)
@@ -440,15 +471,6 @@ cdef int _refuse(int wrong, str message) except -1:
 
 cdef const int32_t* _first(const int32_t[::1] array) noexcept:
     return &array[0] if array.shape[0] else NULL
-
-
-cdef const double* _evidence(const double[::1] array, size_t length) except? NULL:
-    """None and nothing are NULL."""
-    if array is None:
-        return NULL
-    if <size_t>array.shape[0] != length:
-        raise ValueError("what a leg tells has one length")
-    return &array[0] if length else NULL
 
 
 cdef memxd_weights _weights(weights) except *:

@@ -60,7 +60,7 @@ def _leg_lengths(legs: RankLegs) -> tuple[int, int]:
 
 def place(cosine: float, low: float, high: float) -> float:
     """Where a levelled cosine lies in the band: 0 at low, 1 at high, cut to -1..2; NaN = 0."""
-    x = (cosine - low) / (high - low)
+    x = (cosine - low) * (1.0 / (high - low) if high != low else math.inf)
     return 0.0 if x != x else clamp(x, -1.0, 2.0)
 
 
@@ -79,15 +79,14 @@ def by_scores(
     vector_weight = rules.vector_weight if rules.vector_asked else 0.0
     keyword_weight = rules.keyword_weight if rules.keyword_asked else 0.0
     total = vector_weight + keyword_weight
-    if not total > 0.0:
-        return [0.0] * len(places)
-    top, best_match = largest(bm25, 0.0), largest(match, 0.0)
+    vector_share, keyword_share = (vector_weight / total, keyword_weight / total) if total > 0.0 else (0.0, 0.0)
+    top = largest(bm25, 0.0)
+    scale = largest(match, 0.0) / top if top > 0.0 else 1.0
     semantic = []
     for c, x, b, w in zip(levelled, places, bm25, match, strict=True):
-        by_meaning = 0.0 if c != c else clamp(x / 2.0 + 0.25, 0.0, 1.0)
-        density = b / top * best_match if top > 0.0 else b
-        by_words = rules.word_share * w + (1.0 - rules.word_share) * density
-        semantic.append((vector_weight * by_meaning + keyword_weight * by_words) / total)
+        by_meaning = 0.0 if c != c else clamp(x * 0.5 + 0.25, 0.0, 1.0)
+        by_words = rules.word_share * w + (1.0 - rules.word_share) * (b * scale)
+        semantic.append(vector_share * by_meaning + keyword_share * by_words)
     return semantic
 
 

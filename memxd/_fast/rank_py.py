@@ -39,7 +39,8 @@ def _check_columns(rids: I32, columns: RankColumns) -> None:
     dtypes: tuple[type[np.generic], ...] = (
         np.int64, np.uint32, np.uint32, np.float32, np.uint8, np.uint8, np.uint64, np.uint64, np.uint64,
     )  # fmt: skip
-    shortest = min(map(check_array, RankColumns._fields, columns, dtypes))
+    named = zip(RankColumns._fields, dtypes, strict=True)
+    shortest = min(check_array(name, getattr(columns, name), dtype) for name, dtype in named)
     if len(rids) and not 0 <= int(rids.min()) <= int(rids.max()) < shortest:
         raise ValueError(f"a rid lies outside of columns of {shortest}")
 

@@ -219,7 +219,8 @@ static int memxd_fold_best(const memxd_scope *s, int mode, memxd_best *best)
     const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
     while (size < 2 * m)
         size *= 2;
-    int32_t *order = malloc(m * (sizeof *order + 2 * sizeof(uint64_t) + 1) + 3 * size * sizeof(int32_t) + 64);
+    int32_t *order = malloc(m * (sizeof *order + 2 * sizeof(uint64_t) + 1)
+                            + (3 * size + 1) * sizeof(int32_t));
     if (!order)
         return -1;
     uint64_t *content = (uint64_t *)(order + m + (m & 1)), *third = content + m;

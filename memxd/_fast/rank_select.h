@@ -177,6 +177,17 @@ static inline int memxd_better(const memxd_entry *a, const memxd_entry *b)
     return (a->key < b->key) | ((a->key == b->key) & (a->low < b->low));
 }
 
+static inline void memxd_insertion_sort(memxd_entry *entries, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        memxd_entry moving = entries[i];
+        size_t at = i;
+        for (; at > 0 && memxd_better(&moving, &entries[at - 1]); at--)
+            entries[at] = entries[at - 1];
+        entries[at] = moving;
+    }
+}
+
 #define MEMXD_RUN 8
 
 /* Merge sort without branches that nobody could predict; room is for n entries. */
@@ -184,13 +195,7 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
 {
     memxd_entry *from = entries, *to = room, *swap;
     for (size_t first = 0; first < n; first += MEMXD_RUN)
-        for (size_t i = first + 1; i < n && i < first + MEMXD_RUN; i++) {
-            memxd_entry moving = entries[i];
-            size_t at = i;
-            for (; at > first && memxd_better(&moving, &entries[at - 1]); at--)
-                entries[at] = entries[at - 1];
-            entries[at] = moving;
-        }
+        memxd_insertion_sort(entries + first, n - first < MEMXD_RUN ? n - first : MEMXD_RUN);
     for (size_t width = MEMXD_RUN; width < n; width *= 2) {
         for (size_t first = 0; first < n; first += 2 * width) {
             size_t i = first, middle = first + width < n ? first + width : n, j = middle;
@@ -214,12 +219,12 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
         memcpy(entries, from, n * sizeof *entries);
 }
 
-/* Entries of n scores, best first. Spread over n buckets by size, which hold about one each unless scores crowd; room is
- * for n entries, starts for memxd_buckets(n) + 1 numbers. */
+#define MEMXD_CROWD 16
+
 static inline size_t memxd_buckets(size_t n)
 {
-    size_t buckets = 1;
-    while (buckets < n)
+    size_t buckets = 2;
+    while (buckets < 2 * n)
         buckets *= 2;
     return buckets;
 }
@@ -231,10 +236,13 @@ static inline size_t memxd_bucket(double score, double high, double scale, size_
     return x < (double)buckets ? (x > 0.0 ? (size_t)x : 0) : buckets - 1;
 }
 
+/* Entries of n scores, best first: dealt into twice as many buckets by size, which leaves little to sort unless scores
+ * crowd. room is for n entries, starts for memxd_buckets(n) + 1 numbers. */
 static void memxd_order(const double *score, const int32_t *rids, size_t n, memxd_entry *entries, memxd_entry *room,
                         uint32_t *starts)
 {
     size_t buckets = memxd_buckets(n);
+    uint32_t most = 0;
     double low, high, scale;
     memxd_range(score, n, INFINITY, &low, &high);
     scale = low < high ? (double)buckets / (high - low) : 0.0;
@@ -242,16 +250,18 @@ static void memxd_order(const double *score, const int32_t *rids, size_t n, memx
         buckets = 1;
     memset(starts, 0, (buckets + 1) * sizeof *starts);
     for (size_t i = 0; i < n; i++) {
-        room[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
-        starts[memxd_bucket(score[i], high, scale, buckets) + 1]++;
+        uint32_t *count = &starts[memxd_bucket(score[i], high, scale, buckets) + 1];
+        most = ++*count > most ? *count : most;
     }
     for (size_t b = 0; b < buckets; b++)
         starts[b + 1] += starts[b];
     for (size_t i = 0; i < n; i++)
-        entries[starts[memxd_bucket(score[i], high, scale, buckets)]++] = room[i];
-    for (size_t b = 0, first = 0; b < buckets; first = starts[b++])
-        if (starts[b] - first > 1)
-            memxd_sort_entries(entries + first, room, starts[b] - first);
+        entries[starts[memxd_bucket(score[i], high, scale, buckets)]++]
+            = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+    if (most <= MEMXD_CROWD)
+        memxd_insertion_sort(entries, n);
+    else
+        memxd_sort_entries(entries, room, n);
 }
 
 /* -- deduplication ------------------------------------------------------------------------------------------------- */
