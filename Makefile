@@ -27,8 +27,8 @@ test: ## Set up, then linters, types, layers, the contract and every test
 	@scripts/stages.sh test env-test tools lint types layers proto-check tests
 
 .PHONY: test-all
-test-all: ## What CI runs: test with coverage, an installed wheel, stubs in other languages, the demo
-	@COVERAGE=1 scripts/stages.sh test-all test wheel-check other-languages demo
+test-all: ## What CI runs: test with coverage, kernels with sanitizers, an installed wheel, stubs in other languages, the demo
+	@COVERAGE=1 scripts/stages.sh test-all test debug wheel-check other-languages demo
 
 .PHONY: test-fast
 test-fast: env-test ## The tests without the slow ones

@@ -3,7 +3,8 @@
 The only module that knows all layers; one ExitStack opens and closes them. Owns signals, exit codes and the order of
 starting and draining; no rule of any layer. ``memxd serve`` calls ``run``.
 
-Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, embedder, engine, SERVING. On
+Order: log, signals, socket lock, data lock, server (health says NOT_SERVING), kernels, engine, SERVING; the embedder is
+opened beside all that follows the locks. On
 SIGTERM or SIGINT: NOT_SERVING, new calls refused, running ones finish (``drain_seconds``, a second signal hurries),
 indexes flushed, everything closed, exit 0. A stop that hangs for longer than all of that may take is ended by an alarm.
 """
@@ -11,11 +12,13 @@ indexes flushed, everything closed, exit 0. A stop that hangs for longer than al
 from __future__ import annotations
 
 import faulthandler
+import gc
 import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING, cast
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
 from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, MemxdError, StartupError
+from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
 from memxd.logs import configure
 from memxd.notify import notify
@@ -46,6 +50,8 @@ _CANCEL_SECONDS = 5.0
 _CLOSE_SECONDS = 45.0
 #: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
 _SWITCH_SECONDS = 1e-4
+#: Seconds between two looks at memory that nobody uses.
+_TIDY_SECONDS = 60.0
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
 
 
@@ -60,6 +66,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     faulthandler.enable()
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
+    limit_arenas()
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
@@ -72,8 +79,6 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
 
 
 def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals) -> None:
-    from memxd.service.gate import Gate
-    from memxd.service.server import Server
     from memxd.service.socket import SocketClaim
 
     began = time.monotonic()
@@ -81,6 +86,10 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
     stack.enter_context(_claim_data(config.data_dir))
+    embedder = _opening_embedder(config, stack)
+    from memxd.service.gate import Gate
+    from memxd.service.server import Server
+
     gate = Gate(
         workers=config.workers,
         max_pending=config.max_pending,
@@ -90,13 +99,16 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
     server.start(claim)
-    engine = _open_engine(config, stack)
+    engine = _open_engine(config, stack, embedder)
     gate.open(engine)
+    gc.collect()
+    gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
     server.set_serving(True)
     notify(manager, READY="1", STATUS="serving")
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
-    signals.wait()
+    give_back()  # what opening took and no longer needs
+    signals.wait(give_back, _TIDY_SECONDS)
     notify(manager, STOPPING="1", STATUS="draining")
     _drain(config, gate, server, signals)
 
@@ -115,7 +127,22 @@ def _claim_data(folder: Path) -> FileLock:
         ) from error
 
 
-def _open_engine(config: Config, stack: ExitStack) -> Engine:
+def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder]:
+    """Begin to open the embedder on a thread of its own, since most of that is done without the interpreter's lock;
+    answers how to wait for it. Raises then what opening raised."""
+    pool = ThreadPoolExecutor(1, "memxd-open-embedder")
+    opening = pool.submit(_open_embedder, config)
+
+    def close() -> None:
+        pool.shutdown()
+        if opening.exception() is None:
+            opening.result().close()
+
+    stack.callback(close)
+    return opening.result
+
+
+def _open_engine(config: Config, stack: ExitStack, embedder: Callable[[], Embedder]) -> Engine:
     from memxd._fast import load_kernels
     from memxd.engine.engine import Engine, Tuning
     from memxd.engine.ids import system_clock, uuid7_factory
@@ -123,8 +150,6 @@ def _open_engine(config: Config, stack: ExitStack) -> Engine:
     from memxd.model import DAY
 
     kernels = load_kernels(cast("KernelChoice", config.kernels))
-    embedder = _open_embedder(config)
-    stack.callback(embedder.close)
     ranking = RankingDefaults(half_life=int(config.half_life_days * DAY), rrf_k=config.rrf_k)
     engine = Engine.open(
         config.data_dir,
@@ -136,7 +161,7 @@ def _open_engine(config: Config, stack: ExitStack) -> Engine:
         readers=config.workers,
     )
     stack.callback(engine.close)
-    facts = {"kernels": kernels.name, "model": embedder.info.id, "data_dir": str(config.data_dir)}
+    facts = {"kernels": kernels.name, "model": embedder().info.id, "data_dir": str(config.data_dir)}
     log.info("opened", extra={"fields": facts})
     return engine
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
+import select
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -60,9 +61,13 @@ class Signals:
         """Tells whether somebody asked twice."""
         return lambda: self._asked > 1
 
-    def wait(self) -> None:
-        """Return when somebody asks to stop; at once when that has happened already."""
+    def wait(self, idle: Callable[[], None], seconds: float) -> None:
+        """Return when somebody asks to stop; at once when that has happened already. Calls ``idle`` every so many
+        ``seconds`` meanwhile."""
         while not self.stop:
+            if not select.select([self._read], [], [], seconds)[0]:
+                idle()
+                continue
             if os.read(self._read, 1) == bytes([signal.SIGHUP]):
                 log.info("SIGHUP ignored: settings are read at start only, restart to change them")
 

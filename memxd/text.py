@@ -18,21 +18,22 @@ _TELLING = frozenset("%#&@*")
 _APOSTROPHES = frozenset("'\u2019\u2018\u02bc`\u00b4")
 #: Where the kept copy of a number's own punctuation is parked while the rest is dropped (plane 15, private use).
 _PARKED = 0xF0000
-_IN_NUMBER = re.compile(r"(?<=\d)[^\w\s](?=\d)|(?<![^\s(\[])[-\u2212](?=\d)")
+# Each pattern begins with what it looks for, since a search that begins with a look behind tries every character.
+_IN_NUMBER = re.compile(r"[^\w\s](?=\d)(?:(?<=\d.)|(?<=[-\u2212])(?<![^\s(\[].))", re.DOTALL)
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_NEEDLESS_GAP = re.compile(f"(?<=[{_UNSPACED}]) | (?=[{_UNSPACED}])")
+_NEEDLESS_GAP = re.compile(f" (?:(?<=[{_UNSPACED}] )|(?=[{_UNSPACED}]))")
 #: Raised or lowered figures and fractions become ordinary digits under NFKC and would melt into the number before.
 _MARKS = {"<super>": "^", "<sub>": "_", "<fraction>": " "}
 
 
-class _Fold(dict[int, str]):
+class _Fold(dict[int, str | None]):
     """Translation table that learns each character's class when it first meets it."""
 
-    def __missing__(self, code: int) -> str:
+    def __missing__(self, code: int) -> str | None:
         char = chr(code)
         category = unicodedata.category(char)
         if char in _APOSTROPHES or category == "Cf" or 0xFE00 <= code <= 0xFE0F:
-            folded = ""
+            folded: str | None = None
         elif (category[0] in "PZ" and char not in _TELLING) or category == "Cc":
             folded = " "
         else:
@@ -59,6 +60,17 @@ def _park(match: re.Match[str]) -> str:
     return chr(_PARKED + (0x2D if code == 0x2212 else code & 0xFFFF))
 
 
+def _without_punctuation(text: str) -> str:
+    """Piece by piece between the parked ones, because an ASCII text is translated twelve times as fast as another."""
+    pieces: list[str] = []
+    at = 0
+    for match in _IN_NUMBER.finditer(text):
+        pieces += text[at : match.start()].translate(_FOLD), _park(match)
+        at = match.end()
+    pieces.append(text[at:].translate(_FOLD))
+    return "".join(pieces)
+
+
 def fold_text(text: str) -> str:
     """``text`` without what does not change its meaning: NFKC, case, punctuation, spacing, variation selectors.
 
@@ -67,8 +79,7 @@ def fold_text(text: str) -> str:
     written without spaces. A text of nothing but punctuation is returned as it is.
     """
     folded = unicodedata.normalize("NFKC", _marked(text)).casefold()
-    folded = _IN_NUMBER.sub(_park, folded).translate(_FOLD)
-    folded = " ".join(folded.split())
+    folded = " ".join(_without_punctuation(folded).split())
     if not folded.isascii():
         folded = _NEEDLESS_GAP.sub("", folded)
     return folded or text

@@ -20,9 +20,9 @@ for part in memxd tests/fast tests/vectors tests/architecture; do
 done
 rm -f "$copy"/memxd/_fast/*.so
 cd "$copy"
-MEMXD_DEBUG_EXTENSIONS=1 MEMXD_REQUIRE_EXTENSIONS=1 "$root/.venv/bin/python" setup.py --quiet build_ext --inplace
+MEMXD_DEBUG_EXTENSIONS=1 MEMXD_REQUIRE_EXTENSIONS=1 "$root/.venv/bin/python" setup.py --quiet build_ext --inplace -j "${JOBS:-2}"
 # The interpreter keeps memory on purpose until it exits: leaks are not looked for.
 LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     PYTHONPATH=$PWD PYTHONMALLOC=malloc "$root/.venv/bin/python" -c \
     'import memxd, sys; assert "debug" in memxd.__file__, memxd.__file__; import pytest; sys.exit(pytest.main(sys.argv[1:]))' \
-    tests/fast -q -p no:cacheprovider "$@"
+    tests/fast -q -p no:cacheprovider -n "${JOBS:-2}" "$@"

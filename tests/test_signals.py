@@ -12,7 +12,7 @@ import time
 from memxd.signals import Signals
 with Signals({limit}) as signals:
     print("ready", flush=True)
-    signals.wait()
+    signals.wait(lambda: None, 60.0)
     time.sleep({seconds})
 """
 

@@ -1,6 +1,5 @@
 """How much of a text is CJK, which decides how its cosines are read."""
 
-import numpy as np
 import pytest
 
 from memxd.engine.relevance import Band
@@ -27,7 +26,6 @@ def test_share_of_cjk(text: str, share: int) -> None:
 
 def test_cosines_are_levelled_by_the_pair_of_scripts() -> None:
     band = Band(0.78, 0.92, 0.045, -0.035)
-    cosines, rows = np.array([0.85, 0.85, 0.85]), np.array([0, 1, 2], np.uint8)
-    assert band.level(cosines, 0, rows) == pytest.approx([0.85, 0.85, 0.885])
-    assert band.level(cosines, 1, rows) == pytest.approx([0.85, 0.85, 0.85])
-    assert band.level(cosines, 2, rows) == pytest.approx([0.885, 0.85, 0.805])
+    assert band.shifts(0) == (0.0, 0.0, -0.035)
+    assert band.shifts(1) == (0.0, 0.0, 0.0)
+    assert band.shifts(2) == (-0.035, 0.0, 0.045)

@@ -14,9 +14,9 @@ import logging
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from memxd._fast import bm25_py, dot_py, rank_py, text_py
+from memxd._fast import bm25_py, choose_py, dot_py, rank_py, text_py
 from memxd._fast.bm25_py import Bm25Kernel
-from memxd._fast.protocols import DotKernel, RankKernel
+from memxd._fast.protocols import ChooseKernel, DotKernel, RankKernel
 from memxd._fast.text_py import TextKernel
 from memxd.errors import ConfigError
 
@@ -35,9 +35,10 @@ class Kernels:
     dot: DotKernel
     bm25: Bm25Kernel
     text: TextKernel
+    choose: ChooseKernel
 
 
-_TWINS = Kernels(name="py", rank=rank_py, dot=dot_py, bm25=bm25_py, text=text_py)
+_TWINS = Kernels(name="py", rank=rank_py, dot=dot_py, bm25=bm25_py, text=text_py, choose=choose_py)
 
 #: The table of kernel modules: ``memxd._fast._<name>`` and its twin ``memxd._fast.<name>_py``.
 KERNEL_NAMES: tuple[str, ...] = tuple(f.name for f in fields(Kernels) if f.name != "name")

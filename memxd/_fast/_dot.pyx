@@ -249,8 +249,8 @@ def search_graph(query, matrix, head, after, by_row, graph, mask, rids, tail_end
     walk.blocks, walk.upper_fan, walk.entry, walk.levels = upper.shape[0], upper.shape[1], graph.entry, graph.levels
     walk.near, walk.some, walk.wide, walk.needed, walk.budget, walk.share = effort
     walk.capacity = min(allowed.shape[0], h.shape[0])
-    if q.shape[0] != width or links.shape[1] > 256 or min(walk.near, walk.some, walk.wide) < 1:
-        raise ValueError("the query has another length than a row, the graph too many links, or a beam is below 1")
+    if q.shape[0] != width or links.shape[1] > 256 or walk.near < 1:
+        raise ValueError("the query has another length than a row, the graph too many links, or the beam is below 1")
     top_rids, top_cosines, top_rows = np.empty(limit, np.int32), np.empty(limit, np.float32), np.empty(limit, np.int32)
     if limit == 0 or end <= 0 or width == 0 or walk.capacity == 0:
         return top_rids[:0], top_cosines[:0], top_rows[:0], 0

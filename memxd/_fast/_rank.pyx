@@ -1,17 +1,19 @@
 """Ranking kernels, compiled: what ``rank_py`` (its twin, which documents each function) does, in C.
 
-Owns the entries: the typed views check dtype and contiguity, lengths and rids are checked here once, and the loops in
-rank_loops.h and rank_select.h check nothing. Same operations in the same order as the twin, so that results are equal
-bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a run is long
-enough to pay for taking it back (``_RELEASE_ABOVE``): that can wait for a busy Python thread, and a search calls several.
+Owns the entries: dtype, contiguity, lengths and rids are checked here once, and the loops in rank_loops.h,
+rank_select.h, rank_scope.h and rank_legs.h check nothing. Same operations in the same order as the twin, so that
+results are equal bit for bit; the twin and tests/vectors/rank change with these files. The GIL is released only where a
+run is long enough to pay for taking it back (``_RELEASE_ABOVE``), which can wait for a busy Python thread.
 """
 
 import numpy as np
 
 from memxd._fast.protocols import LegRanking, ScopeRanking
 
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
+from libc.string cimport strchr
 
 cdef extern from "rank_loops.h" nogil:
     ctypedef struct memxd_weights:
@@ -43,7 +45,7 @@ cdef extern from "rank_loops.h" nogil:
 
 cdef extern from "rank_select.h" nogil:
     size_t memxd_fuse(
-        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* keys, int64_t k, double a_weight,
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, int64_t* keys, double k, double a_weight,
         double b_weight, int32_t* rids, double* score, int32_t* a_rank, int32_t* b_rank)
     void memxd_top_k(const double* score, const int32_t* rids, size_t n, int32_t* best, size_t k)
     size_t memxd_dedup(
@@ -51,13 +53,16 @@ cdef extern from "rank_select.h" nogil:
         const uint8_t* third_kinds, int32_t* slots, size_t size, int32_t* kept, size_t limit, int32_t* folded_into)
 
 cdef extern from "rank_scope.h" nogil:
+    ctypedef struct memxd_fused:
+        void* block
+    int memxd_fuse_legs(
+        const int32_t* a, size_t a_n, const int32_t* b, size_t b_n, double k, double a_weight, double b_weight,
+        memxd_fused* f)
     ctypedef struct memxd_scope:
         const int32_t* rids
         size_t n
         memxd_columns columns
-        const int32_t* fused
-        const double* semantic
-        size_t fused_n
+        memxd_fused fused
         double now
         double rate
         memxd_weights weights
@@ -69,10 +74,8 @@ cdef extern from "rank_scope.h" nogil:
         size_t depth
         size_t kept_n
     int memxd_rank_scope(
-        const memxd_scope* s, size_t columns_size, int mode, size_t k, size_t whole, memxd_best* best)
-    void memxd_fill_best(
-        const memxd_scope* s, const memxd_best* best, const double* rrf, const int32_t* vector_rank,
-        const int32_t* keyword_rank, int normalise, int32_t* ids, double* values)
+        memxd_scope* s, size_t columns_size, int mode, size_t k, size_t whole, memxd_best* best)
+    void memxd_fill_best(const memxd_scope* s, const memxd_best* best, int normalise, int32_t* ids, double* values)
 
 cdef extern from "rank_legs.h" nogil:
     ctypedef struct memxd_legs:
@@ -129,8 +132,6 @@ cdef extern from "rank_legs.h" nogil:
         size_t kept_n
         double best_cosine
         double best_relevance
-    double memxd_most_rrf(const memxd_rules* r)
-    double memxd_of_maximum(double rrf, double most)
     int memxd_rank_legs(
         const memxd_legs* legs, const memxd_columns* c, size_t columns_size, const memxd_rules* r, memxd_ranked* out)
 
@@ -145,7 +146,7 @@ cdef enum:
     _MODE_OFF = 1
     _MODE_TAGS = 3
     _MODE_ADAPTIVE = 4
-    _WHOLE = 4096  # as in rank_py
+    _WHOLE = 512  # as in rank_py
 
 memxd_fill_frequencies()
 
@@ -181,7 +182,7 @@ def fuse_rrf(
     if b_n:
         b = &keyword_rids[0]
     cdef PyThreadState* state = _release(both)
-    n = memxd_fuse(a, a_n, b, b_n, &keys[0], k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
+    n = memxd_fuse(a, a_n, b, b_n, &keys[0], <double>k, vector_weight, keyword_weight, &r[0], &s[0], &v[0], &w[0])
     _take_back(state)
     return rids[:n], score[:n], vector_rank[:n], keyword_rank[:n]
 
@@ -299,44 +300,45 @@ def rank_all(
     _at_least("k", k, 0)
     cdef _Columns held = _Columns(columns)
     cdef memxd_rules r = _rules(rules)
+    cdef size_t n = rids.shape[0]
     cdef memxd_scope scope
     cdef memxd_best best
-    cdef int wrong = 0
-    cdef size_t i
-    fused, rrf, vector_rank, keyword_rank = fuse_rrf(vector_rids, keyword_rids, r.rrf_k, r.vector_weight, r.keyword_weight)
-    scope.n, scope.fused_n = rids.shape[0], fused.shape[0]
-    scope.columns, scope.now, scope.rate, scope.weights = held.columns, r.now, r.rate, r.weights
-    semantic = np.empty(scope.fused_n + 1)
-    cdef double[::1] meaning = semantic, rrf_of = rrf
-    cdef int32_t[::1] fused_rids = fused, vector_of = vector_rank, keyword_of = keyword_rank
-    for i in range(scope.fused_n):
-        meaning[i] = memxd_of_maximum(rrf_of[i], memxd_most_rrf(&r))
-    scope.fused, scope.semantic = _first(fused_rids), &meaning[0]
-    if scope.n == 0:
+    cdef int wrong
+    scope.n, scope.columns = n, held.columns
+    scope.now, scope.rate, scope.weights = r.now, r.rate, r.weights
+    if n == 0:
         return ScopeRanking(np.empty((4, 0), np.int32), np.empty(0, np.int32), np.empty((8, 0)), 0)
     scope.rids = &rids[0]
-    best.entries, best.kept_n = NULL, 0
-    with nogil:
+    best.entries, best.kept, best.depth, best.kept_n = NULL, NULL, 0, 0
+    cdef const int32_t* a = _first(vector_rids)
+    cdef const int32_t* b = _first(keyword_rids)
+    cdef size_t a_n = vector_rids.shape[0], b_n = keyword_rids.shape[0]
+    cdef PyThreadState* state = _release(n + a_n + b_n)
+    wrong = memxd_fuse_legs(a, a_n, b, b_n, <double>r.rrf_k, r.vector_weight, r.keyword_weight, &scope.fused)
+    if wrong == 0:
         wrong = memxd_rank_scope(&scope, held.size, r.dedup, k, _WHOLE, &best)
+    else:
+        wrong = -2
+    _take_back(state)
     try:
         _refuse(wrong, "rids must be strictly ascending and lie within the columns")
-        ids, kept, values = np.empty((4, best.depth), np.int32), np.empty(best.kept_n, np.int32), np.empty((8, best.depth))
-        _fill(&scope, &best, rrf_of, vector_of, keyword_of, r.normalise, ids, kept, values)
+        ids, kept = np.empty((4, best.depth), np.int32), np.empty(best.kept_n, np.int32)
+        values = np.empty((8, best.depth))
+        _fill(&scope, &best, r.normalise, ids, kept, values)
     finally:
         free(best.entries)
-    return ScopeRanking(ids, kept, values, scope.n)
+        free(scope.fused.block)
+    return ScopeRanking(ids, kept, values, n)
 
 
 cdef int _fill(
-    const memxd_scope* scope, const memxd_best* best, const double[::1] rrf, const int32_t[::1] vector_rank,
-    const int32_t[::1] keyword_rank, int normalise, int32_t[:, ::1] ids, int32_t[::1] kept, double[:, ::1] values,
+    const memxd_scope* scope, const memxd_best* best, int normalise, int32_t[:, ::1] ids, int32_t[::1] kept,
+    double[:, ::1] values,
 ) except -1:
-    cdef const double* rrf_of = &rrf[0] if rrf.shape[0] else NULL
     cdef size_t i
     for i in range(best.kept_n):
         kept[i] = best.kept[i]
-    memxd_fill_best(
-        scope, best, rrf_of, _first(vector_rank), _first(keyword_rank), normalise, &ids[0, 0], &values[0, 0])
+    memxd_fill_best(scope, best, normalise, &ids[0, 0], &values[0, 0])
     return 0
 
 
@@ -346,18 +348,8 @@ def rank_legs(legs, columns, rules):
     cdef memxd_rules r = _rules(rules)
     if not MEMXD_BY_SCORES <= r.fusion <= MEMXD_BY_COSINE:
         raise ValueError("fusion must be 1, 2 or 3")
-    cdef const int32_t[::1] vector_rids = legs[0], keyword_rids = legs[4]
-    cdef size_t a = vector_rids.shape[0], b = keyword_rids.shape[0], both = a + b
-    cdef const double[::1] vector_cosines = legs[1], vector_bm25 = legs[2], vector_match = legs[3]
-    cdef const double[::1] keyword_cosines = legs[5], keyword_bm25 = legs[6], keyword_match = legs[7]
-    if vector_cosines is None or keyword_bm25 is None or keyword_match is None:
-        raise TypeError("vector_cosines, keyword_bm25 and keyword_match cannot be None")
-    cdef memxd_legs found
-    found.a, found.b = a, b
-    found.vector_rids, found.keyword_rids = _first(vector_rids), _first(keyword_rids)
-    found.vector_cosines, found.keyword_cosines = _evidence(vector_cosines, a), _evidence(keyword_cosines, b)
-    found.vector_bm25, found.keyword_bm25 = _evidence(vector_bm25, a), _evidence(keyword_bm25, b)
-    found.vector_match, found.keyword_match = _evidence(vector_match, a), _evidence(keyword_match, b)
+    cdef _Legs told = _Legs(legs)
+    cdef size_t both = told.legs.a + told.legs.b
     ids, kept, values = np.empty((5, both), np.int32), np.empty(both, np.int32), np.empty((12, both))
     if both == 0:
         return LegRanking(ids, kept, values, -1.0, 0.0)
@@ -365,45 +357,91 @@ def rank_legs(legs, columns, rules):
     cdef int32_t[::1] kept_out = kept
     cdef double[:, ::1] v = values
     cdef memxd_ranked out
-    out.n, out.kept_n = 0, 0
+    out.n, out.kept_n, out.best_cosine, out.best_relevance = 0, 0, -1.0, 0.0
     out.rids, out.vector_rank, out.keyword_rank = &i[0, 0], &i[1, 0], &i[2, 0]
     out.order, out.folded_into, out.kept = &i[3, 0], &i[4, 0], &kept_out[0]
     out.cosine, out.bm25, out.match, out.rrf = &v[0, 0], &v[1, 0], &v[2, 0], &v[3, 0]
     out.semantic, out.recency, out.frequency, out.importance = &v[4, 0], &v[5, 0], &v[6, 0], &v[7, 0]
     out.raw, out.z, out.score, out.relevance = &v[8, 0], &v[9, 0], &v[10, 0], &v[11, 0]
     cdef PyThreadState* state = _release(both)
-    cdef int wrong = memxd_rank_legs(&found, &held.columns, held.size, &r, &out)
+    cdef int wrong = memxd_rank_legs(&told.legs, &held.columns, held.size, &r, &out)
     _take_back(state)
     _refuse(wrong, "a rid lies outside of the columns")
     return LegRanking(ids[:, :out.n], kept[:out.kept_n], values[:, :out.n], out.best_cosine, out.best_relevance)
 
 
-cdef class _Columns:
-    """``RankColumns`` checked, and held while a kernel reads them."""
+cdef class _Arrays:
+    """Arrays held while a kernel reads them. Takes buffers itself: typed views cost twice as long, and there are many."""
 
-    cdef const int64_t[::1] reference
-    cdef const uint32_t[::1] retrieval
-    cdef const uint32_t[::1] access
-    cdef const float[::1] importance
-    cdef const uint8_t[::1] type
-    cdef const uint8_t[::1] cjk
-    cdef const uint64_t[::1] content
-    cdef const uint64_t[::1] fold
-    cdef const uint64_t[::1] tag
+    cdef Py_buffer views[9]
+    cdef int count
+
+    cdef const void* take(self, array, const char* formats, Py_ssize_t itemsize, Py_ssize_t* length) except? NULL:
+        cdef Py_buffer* view = &self.views[self.count]
+        if array is None:
+            raise TypeError("an array is needed where None was given")
+        PyObject_GetBuffer(array, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)
+        self.count += 1
+        if view.ndim != 1 or view.itemsize != itemsize or view.format == NULL or view.format[0] == 0 \
+                or view.format[1] != 0 or strchr(formats, view.format[0]) == NULL:
+            raise ValueError("an array is not of one dimension or of another type")
+        length[0] = view.shape[0]
+        return view.buf
+
+    def __dealloc__(self):
+        while self.count:
+            self.count -= 1
+            PyBuffer_Release(&self.views[self.count])
+
+
+cdef class _Columns(_Arrays):
+    """``RankColumns`` checked; ``size``: the length of the shortest."""
+
     cdef memxd_columns columns
     cdef Py_ssize_t size
 
     def __cinit__(self, columns):
-        self.reference, self.retrieval, self.access, self.importance, self.type = columns[:5]
-        self.cjk, self.content, self.fold, self.tag = columns[5:]
-        cdef Py_ssize_t size = _shortest(self.reference, self.retrieval, self.access, self.importance)
-        size = min(min(size, self.type.shape[0]), min(self.cjk.shape[0], self.content.shape[0]))
-        self.size = size = min(size, min(self.fold.shape[0], self.tag.shape[0]))
-        if size:
-            self.columns.reference, self.columns.importance = &self.reference[0], &self.importance[0]
-            self.columns.retrieval, self.columns.access = &self.retrieval[0], &self.access[0]
-            self.columns.type, self.columns.cjk = &self.type[0], &self.cjk[0]
-            self.columns.content, self.columns.fold, self.columns.tag = &self.content[0], &self.fold[0], &self.tag[0]
+        reference, retrieval, access, importance, type_, cjk, content, fold, tag = columns
+        cdef Py_ssize_t n[9]
+        cdef int i
+        self.columns.reference = <const int64_t*>self.take(reference, b"lq", 8, &n[0])
+        self.columns.retrieval = <const uint32_t*>self.take(retrieval, b"IL", 4, &n[1])
+        self.columns.access = <const uint32_t*>self.take(access, b"IL", 4, &n[2])
+        self.columns.importance = <const float*>self.take(importance, b"f", 4, &n[3])
+        self.columns.type = <const uint8_t*>self.take(type_, b"B", 1, &n[4])
+        self.columns.cjk = <const uint8_t*>self.take(cjk, b"B", 1, &n[5])
+        self.columns.content = <const uint64_t*>self.take(content, b"LQ", 8, &n[6])
+        self.columns.fold = <const uint64_t*>self.take(fold, b"LQ", 8, &n[7])
+        self.columns.tag = <const uint64_t*>self.take(tag, b"LQ", 8, &n[8])
+        self.size = n[0]
+        for i in range(1, 9):
+            self.size = min(self.size, n[i])
+
+
+cdef class _Legs(_Arrays):
+    """``RankLegs`` checked."""
+
+    cdef memxd_legs legs
+
+    def __cinit__(self, legs):
+        vector_rids, vector_cosines, vector_bm25, vector_match, keyword_rids, keyword_cosines, bm25, match = legs
+        cdef Py_ssize_t a, b
+        self.legs.vector_rids = <const int32_t*>self.take(vector_rids, b"il", 4, &a)
+        self.legs.keyword_rids = <const int32_t*>self.take(keyword_rids, b"il", 4, &b)
+        self.legs.a, self.legs.b = a, b
+        self.legs.vector_cosines = self.told(vector_cosines, a)
+        self.legs.vector_bm25 = NULL if vector_bm25 is None else self.told(vector_bm25, a)
+        self.legs.vector_match = NULL if vector_match is None else self.told(vector_match, a)
+        self.legs.keyword_cosines = NULL if keyword_cosines is None else self.told(keyword_cosines, b)
+        self.legs.keyword_bm25 = self.told(bm25, b)
+        self.legs.keyword_match = self.told(match, b)
+
+    cdef const double* told(self, array, Py_ssize_t length) except? NULL:
+        cdef Py_ssize_t n
+        cdef const void* values = self.take(array, b"d", 8, &n)
+        if n != length:
+            raise ValueError("what a leg tells has one length")
+        return <const double*>values
 
 
 cdef memxd_rules _rules(rules) except *:
@@ -433,15 +471,6 @@ cdef int _refuse(int wrong, str message) except -1:
 
 cdef const int32_t* _first(const int32_t[::1] array) noexcept:
     return &array[0] if array.shape[0] else NULL
-
-
-cdef const double* _evidence(const double[::1] array, size_t length) except? NULL:
-    """None and nothing are NULL."""
-    if array is None:
-        return NULL
-    if <size_t>array.shape[0] != length:
-        raise ValueError("what a leg tells has one length")
-    return &array[0] if length else NULL
 
 
 cdef memxd_weights _weights(weights) except *:

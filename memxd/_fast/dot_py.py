@@ -41,8 +41,9 @@ class GraphArrays(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How hard a walk looks. ``near``, ``some``, ``wide`` (>= 1): how many rows it keeps at the first look, at a second
-    one, and at a second one when fewer than half of the expected rows near the question are selected. ``needed``:
+    """How hard a walk looks. ``near`` (>= 1), ``some``, ``wide``: how many rows it keeps at the first look, at a second
+    one, and at a second one when fewer than half of the expected rows near the question are selected; below 1 = such a
+    second look is not worth while, and the walk ends as if beyond its budget with nothing found. ``needed``:
     selected rows that make a second look superfluous. ``budget``: vectors compared after which it stops. ``share``:
     which part (0..1) of the graph's rows is selected."""
 
@@ -135,13 +136,13 @@ def search_graph(
 
     ``by_row``: int32[by row], whose a row is, -1 = dead. ``mask``: uint8[by rid], 1 = selected; ``rids``: the selected
     ones, int32[m]. More than ``effort.budget`` comparisons mean that the walk was cut short. Raises ValueError for a
-    query of another length, more than 256 links a row, or a beam below 1.
+    query of another length, more than 256 links a row, or ``near`` below 1.
     """
     end = min(tail_end, matrix.shape[0], after.shape[0], by_row.shape[0])
     limit, capacity = max(0, min(k, rids.shape[0])), min(mask.shape[0], head.shape[0])
     fits = query.shape[0] == matrix.shape[1] and graph.links.shape[1] <= 256
-    if not fits or min(effort.near, effort.some, effort.wide) < 1:
-        raise ValueError("the query has another length than a row, the graph too many links, or a beam is below 1")
+    if not fits or effort.near < 1:
+        raise ValueError("the query has another length than a row, the graph too many links, or the beam is below 1")
     if limit == 0 or end <= 0 or not matrix.shape[1] or not capacity:
         return (*search_rids(query, matrix, head, after, rids, 0), 0)
     nodes = min(graph.links.shape[0], graph.at.shape[0], end)
@@ -179,8 +180,12 @@ class _Walk:
         enough = 2.0 * len(selected) >= effort.share * len(rows)
         if len(selected) >= effort.needed and enough:
             return selected
+        self._beam = effort.some if enough else effort.wide
+        if self._beam < 1:
+            self.scored = effort.budget + 1
+            return []
         nearest = -max(self._found)[1] if self._found else self._graph.entry
-        self._through, self._beam = True, effort.some if enough else effort.wide
+        self._through = True
         self._met, self._open, self._found = set(), [], []
         for row in (nearest, *selected):
             self._begin_at(row)

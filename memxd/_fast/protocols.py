@@ -78,7 +78,8 @@ class LegRanking(NamedTuple):
 
 #: The rows of ``LegRanking.values``.
 LEG_VALUES = (
-    "cosine", "bm25", "match", "rrf", "semantic", "recency", "frequency", "importance", "raw", "z", "score", "relevance",
+    "cosine", "bm25", "match", "rrf", "semantic", "recency", "frequency", "importance", "raw", "z", "score",
+    "relevance",
 )  # fmt: skip
 
 
@@ -129,6 +130,32 @@ class RankKernel(Protocol):
     ) -> ScopeRanking: ...
 
     def rank_legs(self, legs: RankLegs, columns: RankColumns, rules: RankRules) -> LegRanking: ...
+
+
+class ChooseKernel(Protocol):
+    """Implemented by ``_choose`` and ``choose_py``; the latter documents each function."""
+
+    def choose(
+        self,
+        rids: I32,
+        state: U8,
+        type: U8,
+        valid_until: I64,
+        created: I64,
+        event: I64,
+        importance: F64,
+        tag_set: I32,
+        rule: int,
+        now: int,
+        states: U8 | None,
+        types: U8 | None,
+        tags: U8 | None,
+        created_span: tuple[int, int] | None,
+        event_span: tuple[int, int] | None,
+        importance_min: float | None,
+    ) -> tuple[I32, int, int]: ...
+
+    def group(self, scope: I32, state: U8) -> tuple[I32, I32]: ...
 
 
 class DotKernel(Protocol):

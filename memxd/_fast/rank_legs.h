@@ -35,17 +35,6 @@ typedef struct {
     double best_cosine, best_relevance;
 } memxd_ranked;
 
-/* The RRF of a row that leads both legs. */
-static inline double memxd_most_rrf(const memxd_rules *r)
-{
-    return (r->vector_weight + r->keyword_weight) / ((double)r->rrf_k + 1.0);
-}
-
-static inline double memxd_of_maximum(double rrf, double most)
-{
-    return most > 0.0 ? rrf / most : 0.0;
-}
-
 MEMXD_CLONES static void memxd_rrf_all(const int32_t *restrict vector_rank, const int32_t *restrict keyword_rank,
                                        size_t n, double k, double vector_weight, double keyword_weight,
                                        double *restrict rrf)
@@ -123,25 +112,17 @@ static int memxd_join(const memxd_legs *legs, const memxd_columns *c, size_t col
     return 0;
 }
 
-/* The largest of n values and least; NaN does not count. */
-static inline double memxd_largest(const double *values, size_t n, double least)
-{
-    for (size_t i = 0; i < n; i++)
-        least = values[i] > least ? values[i] : least;
-    return least;
-}
-
 /* place = where the levelled cosine lies in the band, by_meaning = that as a factor (for n rows). */
 MEMXD_CLONES static void memxd_places(const double *restrict levelled, size_t n, double low, double high,
                                       double *restrict place, double *restrict by_meaning)
 {
-    double width = high - low;
+    double per_width = 1.0 / (high - low);
     for (size_t i = 0; i < n; i++) {
-        double x = (levelled[i] - low) / width;
+        double x = (levelled[i] - low) * per_width;
         double cut = x > -1.0 ? x : -1.0;
         cut = cut < 2.0 ? cut : 2.0;
         cut = x == x ? cut : 0.0;
-        double half = memxd_clamp(cut / 2.0 + 0.25, 0.0, 1.0);
+        double half = memxd_clamp(cut * 0.5 + 0.25, 0.0, 1.0);
         place[i] = cut;
         by_meaning[i] = levelled[i] == levelled[i] ? half : 0.0;
     }
@@ -153,12 +134,11 @@ MEMXD_CLONES static void memxd_by_scores(const double *restrict bm25, const doub
 {
     double v = r->vector_asked ? r->vector_weight : 0.0, w = r->keyword_asked ? r->keyword_weight : 0.0;
     double total = v + w, share = r->word_share, rest = 1.0 - r->word_share;
-    int weighed = total > 0.0, scaled = top > 0.0;
-    for (size_t i = 0; i < n; i++) {
-        double density = scaled ? bm25[i] / top * best_match : bm25[i];
-        double by_words = share * match[i] + rest * density;
-        semantic[i] = weighed ? (v * semantic[i] + w * by_words) / total : 0.0;
-    }
+    double scale = top > 0.0 ? best_match / top : 1.0;
+    v = total > 0.0 ? v / total : 0.0;
+    w = total > 0.0 ? w / total : 0.0;
+    for (size_t i = 0; i < n; i++)
+        semantic[i] = v * semantic[i] + w * (share * match[i] + rest * (bm25[i] * scale));
 }
 
 MEMXD_CLONES static void memxd_relevances(const double *restrict place, const double *restrict match, size_t n,
@@ -174,7 +154,7 @@ static void memxd_judge(const memxd_columns *c, const memxd_rules *r, double *le
                         memxd_ranked *out)
 {
     size_t n = out->n;
-    double most = memxd_most_rrf(r);
+    double most = memxd_most_rrf((double)r->rrf_k, r->vector_weight, r->keyword_weight);
     for (size_t i = 0; i < n; i++) {
         uint8_t share = c->cjk[out->rids[i]];
         levelled[i] = out->cosine[i] - r->shifts[share < 2 ? share : 2];
@@ -209,7 +189,8 @@ static int memxd_take_space(memxd_space *space, size_t both)
     size_t size = 8;
     while (size < 2 * both)
         size *= 2;
-    char *block = malloc(both * (2 * sizeof(memxd_entry) + 4 * sizeof(double) + 1) + 3 * size * sizeof(int32_t));
+    char *block = malloc(both * (2 * sizeof(memxd_entry) + 4 * sizeof(double) + 1)
+                         + 3 * size * sizeof(int32_t));
     if (!block)
         return -1;
     space->entries = (memxd_entry *)block;

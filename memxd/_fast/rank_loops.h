@@ -210,18 +210,34 @@ MEMXD_CLONES static void memxd_range(const double *restrict raw, size_t n, doubl
     }
 }
 
-/* Sums of the distances from a shift and of their squares in interleaved lanes (Chan, Golub, LeVeque 1983), and the
- * largest value but for NaN. Lanes 0..3 and 4..7 are a vector each, because compilers keep arrays of lanes in memory. */
-typedef struct {
-    memxd_four one[2], two[2];
-} memxd_sums;
-
 /* In every lane the larger one; NaN in v does not count. */
 static inline void memxd_raise(memxd_four *most, memxd_four v)
 {
     memxd_four_masks more = v > *most;
     *most = (memxd_four)(((memxd_four_masks)v & more) | ((memxd_four_masks)*most & ~more));
 }
+
+/* The largest of n values and least; NaN does not count. */
+MEMXD_CLONES static double memxd_largest(const double *values, size_t n, double least)
+{
+    memxd_four most = {least, least, least, least}, v;
+    size_t base = 0;
+    for (; base + 4 <= n; base += 4) {
+        memcpy(&v, values + base, sizeof v);
+        memxd_raise(&most, v);
+    }
+    for (int lane = 0; lane < 4; lane++)
+        least = most[lane] > least ? most[lane] : least;
+    for (; base < n; base++)
+        least = values[base] > least ? values[base] : least;
+    return least;
+}
+
+/* Sums of the distances from a shift and of their squares in interleaved lanes (Chan, Golub, LeVeque 1983), and the
+ * largest value but for NaN. Lanes 0..3 and 4..7 are a vector each, because compilers keep arrays of lanes in memory. */
+typedef struct {
+    memxd_four one[2], two[2];
+} memxd_sums;
 
 /* Add n values and answer the largest but for NaN, -infinity when there is none; all calls but the last bring a
  * multiple of MEMXD_LANES. */
@@ -316,11 +332,6 @@ static memxd_moments memxd_measure(const double *raw, size_t n)
     return memxd_of_sums(&again, n, shift, low, high);
 }
 
-static inline double memxd_z_score(double value, memxd_moments m)
-{
-    return m.deviation > 0.0 ? (memxd_clamp(value, m.low, m.high) - m.shift - m.mean) / m.deviation : 0.0;
-}
-
 /* 1 / (1 + e^-x). */
 static inline double memxd_sigmoid(double x)
 {
@@ -332,10 +343,14 @@ static inline double memxd_sigmoid(double x)
 MEMXD_CLONES static void memxd_normalise(const double *restrict raw, size_t n, memxd_moments m, double *restrict z,
                                          double *restrict score)
 {
-    for (size_t i = 0; i < n; i++) {
-        z[i] = memxd_z_score(raw[i], m);
+    double low = m.low, high = m.high, shift = m.shift, mean = m.mean, deviation = m.deviation;
+    if (deviation > 0.0)
+        for (size_t i = 0; i < n; i++)
+            z[i] = (memxd_clamp(raw[i], low, high) - shift - mean) / deviation;
+    else
+        memset(z, 0, n * sizeof *z);
+    for (size_t i = 0; i < n; i++)
         score[i] = memxd_sigmoid(z[i]);
-    }
 }
 
 #endif

@@ -13,12 +13,13 @@ import math
 
 import numpy as np
 
+from memxd._fast import rank_evidence as evidence
 from memxd._fast import rank_math as math_
 from memxd._fast.arrays import F32, F64, I32, I64, U8, U32, U64, check_array, check_at_least
 from memxd._fast.protocols import LegRanking, RankColumns, RankLegs, RankRules, ScopeRanking, Weights
 
 #: Scopes up to this many rows are ranked whole by ``rank_all``, so that every repetition is seen.
-_WHOLE = 4096
+_WHOLE = 512
 
 
 def _check_by_rid(size: int, reference: I64, retrieval: U32, access: U32, importance: F32) -> None:
@@ -33,6 +34,17 @@ def _check_by_rid(size: int, reference: I64, retrieval: U32, access: U32, import
         raise ValueError(f"a rid lies beyond a by-rid array of {shortest}")
 
 
+def _check_columns(rids: I32, columns: RankColumns) -> None:
+    """Every rid must lie within each of the nine columns."""
+    dtypes: tuple[type[np.generic], ...] = (
+        np.int64, np.uint32, np.uint32, np.float32, np.uint8, np.uint8, np.uint64, np.uint64, np.uint64,
+    )  # fmt: skip
+    named = zip(RankColumns._fields, dtypes, strict=True)
+    shortest = min(check_array(name, getattr(columns, name), dtype) for name, dtype in named)
+    if len(rids) and not 0 <= int(rids.min()) <= int(rids.max()) < shortest:
+        raise ValueError(f"a rid lies outside of columns of {shortest}")
+
+
 def fuse_rrf(
     vector_rids: I32, keyword_rids: I32, k: int, vector_weight: float, keyword_weight: float
 ) -> tuple[I32, F64, I32, I32]:
@@ -45,8 +57,8 @@ def fuse_rrf(
     check_array("vector_rids", vector_rids, np.int32)
     check_array("keyword_rids", keyword_rids, np.int32)
     check_at_least("k", k, 0)
-    by_vector = _first_ranks(vector_rids)
-    by_keyword = _first_ranks(keyword_rids)
+    by_vector = evidence.first_ranks(vector_rids)
+    by_keyword = evidence.first_ranks(keyword_rids)
     rids = sorted(by_vector.keys() | by_keyword.keys())
     vector_rank = [by_vector.get(rid, 0) for rid in rids]
     keyword_rank = [by_keyword.get(rid, 0) for rid in rids]
@@ -60,13 +72,6 @@ def fuse_rrf(
         np.array(vector_rank, np.int32),
         np.array(keyword_rank, np.int32),
     )
-
-
-def _first_ranks(rids: I32) -> dict[int, int]:
-    ranks: dict[int, int] = {}
-    for rank, rid in enumerate(rids.tolist(), 1):
-        ranks.setdefault(rid, rank)
-    return ranks
 
 
 def factors(
@@ -184,18 +189,19 @@ def rank_all(
 
     ``rids`` i32[n] strictly ascending, >= 0. The semantic factor is the RRF of the two legs (i32, best first, either
     may be empty) over its maximum, 0 for rows of neither. Then ``factors``, ``combine``, ``normalise`` over all rows,
-    ``top_k`` by raw score and ``dedup`` of the best: of all rows up to 4,096, else of the best max(2k, 64), and of
+    ``top_k`` by raw score and ``dedup`` of the best: of all rows up to 512, else of the best max(2k, 64), and of
     four times as many again while fewer than ``k`` are kept. Repetitions further down are not looked for.
     """
     n = check_array("rids", rids, np.int32)
     check_at_least("k", k, 0)
     if n and (int(rids[0]) < 0 or (np.diff(rids.astype(np.int64)) <= 0).any()):
         raise ValueError("rids must be 0 or more and strictly ascending")
+    _check_columns(rids, columns)
     fused = fuse_rrf(vector_rids, keyword_rids, rules.rrf_k, rules.vector_weight, rules.keyword_weight)
     by_rid = {int(rid): values for rid, *values in zip(*fused, strict=True)}
     found = [by_rid.get(int(rid), (0.0, 0, 0)) for rid in rids]
     rrf = np.array([f[0] for f in found], np.float64)
-    semantic = np.array([_of_maximum(value, rules) for value in rrf.tolist()], np.float64)
+    semantic = np.array([evidence.of_maximum(value, rules) for value in rrf.tolist()], np.float64)
     three = factors(rids, *columns[:4], rules.now, rules.half_life)
     raw = combine(semantic, *three, rules.weights)
     z, score = normalise(raw)
@@ -217,11 +223,6 @@ def rank_all(
     )
 
 
-def _of_maximum(rrf: float, rules: RankRules) -> float:
-    most = (rules.vector_weight + rules.keyword_weight) / (float(rules.rrf_k) + 1.0)
-    return rrf / most if most > 0.0 else 0.0
-
-
 def _folded(rids: I32, order: I32, columns: RankColumns, mode: int) -> tuple[I32, I32]:
     c = columns
     return dedup(
@@ -240,26 +241,29 @@ def rank_legs(legs: RankLegs, columns: RankColumns, rules: RankRules) -> LegRank
     ``factors``, ``combine``, ``normalise``, ``top_k`` by raw score, ``dedup``. relevance = sigmoid(b0 + b1 x + b2 w),
     with w in the place of x when the vector leg was not asked.
     """
-    cosine, bm25, match, ids = _join(legs)
+    cosine, bm25, match, ids = evidence.join(legs)
     rids, vector_rank, keyword_rank = ids
     if rules.fusion not in (1, 2, 3):
         raise ValueError("fusion must be 1, 2 or 3")
+    _check_columns(rids, columns)
     three = factors(rids, *columns[:4], rules.now, rules.half_life)
     shifts = [rules.shifts[min(int(columns.cjk[rid]), 2)] for rid in rids]
     levelled = [c - shift for c, shift in zip(cosine.tolist(), shifts, strict=True)]
-    places = [_place(c, *rules.band) for c in levelled]
-    rrf = np.array([_rrf(v, w, rules) for v, w in zip(vector_rank.tolist(), keyword_rank.tolist(), strict=True)])
+    places = [evidence.place(c, *rules.band) for c in levelled]
+    rrf = np.array(
+        [evidence.rrf(v, w, rules) for v, w in zip(vector_rank.tolist(), keyword_rank.tolist(), strict=True)]
+    )
     if rules.fusion == 1:
-        semantic = _by_scores(levelled, places, bm25.tolist(), match.tolist(), rules)
+        semantic = evidence.by_scores(levelled, places, bm25.tolist(), match.tolist(), rules)
     elif rules.fusion == 2:
-        semantic = [_of_maximum(value, rules) for value in rrf.tolist()]
+        semantic = [evidence.of_maximum(value, rules) for value in rrf.tolist()]
     else:
         semantic = [0.0 if c != c else c for c in cosine.tolist()]
     raw = combine(np.array(semantic, np.float64), *three, rules.weights)
     z, score = normalise(raw)
     b0, b1, b2 = rules.relevance
-    evidence = zip(places if rules.vector_asked else match.tolist(), match.tolist(), strict=True)
-    relevance = [math_.sigmoid((b0 + b1 * x) + b2 * w) for x, w in evidence]
+    both = zip(places if rules.vector_asked else match.tolist(), match.tolist(), strict=True)
+    relevance = [math_.sigmoid((b0 + b1 * x) + b2 * w) for x, w in both]
     order = top_k(raw, rids, len(rids))
     kept, folded_into = _folded(rids, order, columns, rules.dedup)
     judged = levelled if rules.fusion == 1 else cosine.tolist()
@@ -267,72 +271,6 @@ def rank_legs(legs: RankLegs, columns: RankColumns, rules: RankRules) -> LegRank
         np.array([*ids, order, folded_into], np.int32).reshape(5, len(rids)),
         kept,
         np.array([cosine, bm25, match, rrf, semantic, *three, raw, z, score if rules.normalise else raw, relevance]),
-        _largest(judged, -1.0),
-        _largest(relevance, 0.0),
+        evidence.largest(judged, -1.0),
+        evidence.largest(relevance, 0.0),
     )
-
-
-def _join(legs: RankLegs) -> tuple[F64, F64, F64, tuple[I32, I32, I32]]:
-    """Both legs' rows, each once: (cosine, bm25, match, (rids, vector_rank, keyword_rank))."""
-    a, b = _leg_lengths(legs)
-    by_vector, by_keyword = _first_ranks(legs.vector_rids), _first_ranks(legs.keyword_rids)
-    rids = [*by_vector, *(rid for rid in by_keyword if rid not in by_vector)]
-    rows: list[tuple[float, float, float]] = []
-    zeros, unknown = np.zeros(a), np.full(b, math.nan)
-    vector_bm25 = zeros if legs.vector_bm25 is None else legs.vector_bm25
-    vector_match = zeros if legs.vector_match is None else legs.vector_match
-    keyword_cosines = unknown if legs.keyword_cosines is None else legs.keyword_cosines
-    for rid in rids:
-        v, w = by_vector.get(rid, 0) - 1, by_keyword.get(rid, 0) - 1
-        cosine = legs.vector_cosines[v] if v >= 0 else keyword_cosines[w]
-        bm25, match = (legs.keyword_bm25[w], legs.keyword_match[w]) if w >= 0 else (vector_bm25[v], vector_match[v])
-        rows.append((float(cosine), float(bm25), float(match)))
-    cosine, bm25, match = np.array(rows, np.float64).reshape(len(rids), 3).T
-    ranks = [np.array([of.get(rid, 0) for rid in rids], np.int32) for of in (by_vector, by_keyword)]
-    return cosine, bm25, match, (np.array(rids, np.int32), ranks[0], ranks[1])
-
-
-def _leg_lengths(legs: RankLegs) -> tuple[int, int]:
-    a = check_array("vector_rids", legs.vector_rids, np.int32)
-    b = check_array("keyword_rids", legs.keyword_rids, np.int32)
-    for name, array in zip(RankLegs._fields, legs, strict=True):
-        if not name.endswith("_rids") and array is not None:
-            check_array(name, array, np.float64, a if name.startswith("vector") else b)
-    return a, b
-
-
-def _place(cosine: float, low: float, high: float) -> float:
-    x = (cosine - low) / (high - low)
-    return 0.0 if x != x else math_.clamp(x, -1.0, 2.0)
-
-
-def _rrf(vector_rank: int, keyword_rank: int, rules: RankRules) -> float:
-    k = float(rules.rrf_k)
-    return (rules.vector_weight / (k + vector_rank) if vector_rank else 0.0) + (
-        rules.keyword_weight / (k + keyword_rank) if keyword_rank else 0.0
-    )
-
-
-def _by_scores(
-    levelled: list[float], places: list[float], bm25: list[float], match: list[float], rules: RankRules
-) -> list[float]:
-    vector_weight = rules.vector_weight if rules.vector_asked else 0.0
-    keyword_weight = rules.keyword_weight if rules.keyword_asked else 0.0
-    total = vector_weight + keyword_weight
-    if not total > 0.0:
-        return [0.0] * len(places)
-    top, best_match = _largest(bm25, 0.0), _largest(match, 0.0)
-    semantic = []
-    for c, x, b, w in zip(levelled, places, bm25, match, strict=True):
-        by_meaning = 0.0 if c != c else math_.clamp(x / 2.0 + 0.25, 0.0, 1.0)
-        density = b / top * best_match if top > 0.0 else b
-        by_words = rules.word_share * w + (1.0 - rules.word_share) * density
-        semantic.append((vector_weight * by_meaning + keyword_weight * by_words) / total)
-    return semantic
-
-
-def _largest(values: list[float], least: float) -> float:
-    """The largest of the values and ``least``; NaN does not count."""
-    for value in values:
-        least = value if value > least else least
-    return least

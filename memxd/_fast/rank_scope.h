@@ -1,8 +1,8 @@
 /* Ranking every row of a scope in one run: rank_py.rank_all in C, on bare arrays that its entry has checked.
  *
  * Rows are scored in blocks that stay in the first cache and are never stored: the sums for mean and deviation are taken
- * on the way, and of every MEMXD_CHUNK rows only the largest score is kept. The m-th largest of those is a bound that
- * at least m rows reach, so the few chunks that reach it are scored again and sorted. No row order makes that slow.
+ * on the way, and of every chunk of rows only the largest score is kept. The m-th largest of those is a bound that at
+ * least m rows reach, so the few chunks that reach it are scored again and sorted. No row order makes that slow.
  */
 #ifndef MEMXD_RANK_SCOPE_H
 #define MEMXD_RANK_SCOPE_H
@@ -12,20 +12,51 @@
 #include "rank_loops.h"
 #include "rank_select.h"
 
-#define MEMXD_CHUNK 64
+#define MEMXD_CHUNK 64 /* a chunk's most rows; small scopes take chunks of MEMXD_LANES */
+#define MEMXD_SMALL 8192
 
 enum { MEMXD_DEDUP_OFF = 1, MEMXD_DEDUP_TAGS = 3, MEMXD_DEDUP_ADAPTIVE = 4 };
 
-/* What to rank: n rids strictly ascending, and the rows that have a semantic factor, by rid ascending. */
+/* The rows of both legs, by rid ascending: n of each. */
+typedef struct {
+    double *rrf, *semantic;
+    int32_t *rids, *vector_rank, *keyword_rank;
+    size_t n;
+    void *block; /* what to free */
+} memxd_fused;
+
+/* Fuse two legs; 0, or -1 without memory. */
+static int memxd_fuse_legs(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, double k, double a_weight,
+                           double b_weight, memxd_fused *f)
+{
+    size_t both = a_n + b_n;
+    double most = memxd_most_rrf(k, a_weight, b_weight);
+    int64_t *keys = malloc(both * (4 * sizeof(int64_t) + 3 * sizeof(int32_t)) + 1);
+    f->block = keys;
+    f->n = 0;
+    if (!keys)
+        return -1;
+    f->rrf = (double *)(keys + 2 * both);
+    f->semantic = f->rrf + both;
+    f->rids = (int32_t *)(f->semantic + both);
+    f->vector_rank = f->rids + both;
+    f->keyword_rank = f->vector_rank + both;
+    f->n = both ? memxd_fuse(a, a_n, b, b_n, keys, k, a_weight, b_weight, f->rids, f->rrf, f->vector_rank,
+                             f->keyword_rank) : 0;
+    for (size_t i = 0; i < f->n; i++)
+        f->semantic[i] = memxd_of_maximum(f->rrf[i], most);
+    return 0;
+}
+
+/* What to rank: n rids strictly ascending, what is fused, and how. */
 typedef struct {
     const int32_t *rids;
     size_t n;
     memxd_columns columns;
-    const int32_t *fused;
-    const double *semantic;
-    size_t fused_n;
+    memxd_fused fused;
     double now, rate;
     memxd_weights weights;
+    size_t chunk;
 } memxd_scope;
 
 /* The best depth rows, best first; the caller frees entries. */
@@ -61,15 +92,17 @@ MEMXD_CLONES static int memxd_ascending(const int32_t *restrict rids, size_t n, 
 /* raw of count <= MEMXD_BLOCK rows from position at. */
 static void memxd_score_rows(const memxd_scope *s, size_t at, size_t count, double *restrict raw)
 {
-    double meaning[MEMXD_BLOCK] = {0.0};
+    double meaning[MEMXD_BLOCK];
     memxd_gathered g;
     const memxd_columns *c = &s->columns;
+    const memxd_fused *fused = &s->fused;
     const int32_t *rids = s->rids + at;
     int32_t first = rids[0], last = rids[count - 1];
-    for (size_t f = memxd_lower_bound(s->fused, s->fused_n, first); f < s->fused_n && s->fused[f] <= last; f++) {
-        size_t i = memxd_lower_bound(rids, count, s->fused[f]);
-        if (rids[i] == s->fused[f])
-            meaning[i] = s->semantic[f];
+    memset(meaning, 0, count * sizeof *meaning);
+    for (size_t f = memxd_lower_bound(fused->rids, fused->n, first); f < fused->n && fused->rids[f] <= last; f++) {
+        size_t i = memxd_lower_bound(rids, count, fused->rids[f]);
+        if (rids[i] == fused->rids[f])
+            meaning[i] = fused->semantic[f];
     }
     if ((size_t)(last - first) == count - 1) { /* no gap: the columns can be read as they lie */
         memxd_score_block(count, meaning, c->reference + first, c->retrieval + first, c->access + first,
@@ -121,8 +154,8 @@ static int memxd_scan(const memxd_scope *s, size_t columns_size, double *maxima,
             return -1;
         memxd_score_rows(s, at, count, raw);
         shift = at ? shift : raw[0];
-        for (size_t i = 0; i < count; i += MEMXD_CHUNK)
-            *maxima++ = memxd_add(&sums, raw + i, count - i < MEMXD_CHUNK ? count - i : MEMXD_CHUNK, shift);
+        for (size_t i = 0; i < count; i += s->chunk)
+            *maxima++ = memxd_add(&sums, raw + i, count - i < s->chunk ? count - i : s->chunk, shift);
     }
     *moments = memxd_all_finite(&sums) ? memxd_of_sums(&sums, s->n, shift, -INFINITY, INFINITY) : memxd_measure_again(s);
     return 0;
@@ -160,9 +193,9 @@ static size_t memxd_collect(const memxd_scope *s, const double *maxima, double b
     double raw[MEMXD_CHUNK];
     size_t found = 0, equal = 0;
     int all = !(bound > -INFINITY);
-    for (size_t at = 0; at < s->n; at += MEMXD_CHUNK) {
-        double most = maxima[at / MEMXD_CHUNK];
-        size_t count = s->n - at < MEMXD_CHUNK ? s->n - at : MEMXD_CHUNK;
+    for (size_t at = 0; at < s->n; at += s->chunk) {
+        double most = *maxima++;
+        size_t count = s->n - at < s->chunk ? s->n - at : s->chunk;
         if (!all && (most < bound || (most == bound && equal >= m)))
             continue;
         memxd_score_rows(s, at, count, raw);
@@ -186,7 +219,8 @@ static int memxd_fold_best(const memxd_scope *s, int mode, memxd_best *best)
     const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
     while (size < 2 * m)
         size *= 2;
-    int32_t *order = malloc(m * (sizeof *order + 2 * sizeof(uint64_t) + 1) + 3 * size * sizeof(int32_t) + 64);
+    int32_t *order = malloc(m * (sizeof *order + 2 * sizeof(uint64_t) + 1)
+                            + (3 * size + 1) * sizeof(int32_t));
     if (!order)
         return -1;
     uint64_t *content = (uint64_t *)(order + m + (m & 1)), *third = content + m;
@@ -213,7 +247,7 @@ static int memxd_fold_best(const memxd_scope *s, int mode, memxd_best *best)
 /* The best m rows into best; 0, or -1 without memory. */
 static int memxd_take_best(const memxd_scope *s, const double *maxima, size_t m, memxd_best *best)
 {
-    size_t chunks = (s->n + MEMXD_CHUNK - 1) / MEMXD_CHUNK, room = s->n, found;
+    size_t chunks = (s->n + s->chunk - 1) / s->chunk, room = s->n, found;
     double bound = -INFINITY;
     if (m < chunks) {
         double *heap = malloc(m * sizeof *heap);
@@ -221,8 +255,8 @@ static int memxd_take_best(const memxd_scope *s, const double *maxima, size_t m,
             return -1;
         bound = memxd_nth_largest(maxima, chunks, heap, m);
         free(heap);
-        if (bound > -INFINITY && MEMXD_CHUNK * (m - 1) + m < room)
-            room = MEMXD_CHUNK * (m - 1) + m;
+        if (bound > -INFINITY && s->chunk * (m - 1) + m < room)
+            room = s->chunk * (m - 1) + m;
     }
     memxd_entry *entries = malloc(2 * room * sizeof *entries + 2 * m * sizeof(int32_t));
     if (!entries)
@@ -238,12 +272,13 @@ static int memxd_take_best(const memxd_scope *s, const double *maxima, size_t m,
 }
 
 /* 0; -1 for rids that are not as they must be, -2 without memory. best->entries is the caller's to free, always. */
-static int memxd_rank_scope(const memxd_scope *s, size_t columns_size, int mode, size_t k, size_t whole,
+static int memxd_rank_scope(memxd_scope *s, size_t columns_size, int mode, size_t k, size_t whole,
                             memxd_best *best)
 {
     size_t depth = 2 * k > 64 ? 2 * k : 64;
     int wrong;
-    double *maxima = malloc((s->n / MEMXD_CHUNK + 1) * sizeof *maxima);
+    s->chunk = s->n > MEMXD_SMALL ? MEMXD_CHUNK : MEMXD_LANES;
+    double *maxima = malloc((s->n / s->chunk + 1) * sizeof *maxima);
     if (!maxima)
         return -2;
     wrong = memxd_scan(s, columns_size, maxima, &best->moments);
@@ -260,21 +295,21 @@ static int memxd_rank_scope(const memxd_scope *s, size_t columns_size, int mode,
 }
 
 /* Where the arrays of the answer lie: row r of ids begins at ids + r * depth, alike for values. */
-static void memxd_fill_best(const memxd_scope *s, const memxd_best *best, const double *rrf, const int32_t *vector_rank,
-                            const int32_t *keyword_rank, int normalise, int32_t *ids, double *values)
+static void memxd_fill_best(const memxd_scope *s, const memxd_best *best, int normalise, int32_t *ids, double *values)
 {
+    const memxd_fused *fused = &s->fused;
     size_t m = best->depth;
     double *semantic = values + m, *recency = semantic + m, *frequency = recency + m, *importance = frequency + m;
     double *raw = importance + m, *z = raw + m, *score = z + m;
     for (size_t i = 0; i < m; i++) {
         int32_t rid = s->rids[memxd_entry_position(best->entries[i])];
-        size_t f = memxd_lower_bound(s->fused, s->fused_n, rid);
-        int fused = f < s->fused_n && s->fused[f] == rid;
+        size_t f = memxd_lower_bound(fused->rids, fused->n, rid);
+        int found = f < fused->n && fused->rids[f] == rid;
         ids[i] = rid;
-        ids[m + i] = fused ? vector_rank[f] : 0;
-        ids[2 * m + i] = fused ? keyword_rank[f] : 0;
-        values[i] = fused ? rrf[f] : 0.0;
-        semantic[i] = fused ? s->semantic[f] : 0.0;
+        ids[m + i] = found ? fused->vector_rank[f] : 0;
+        ids[2 * m + i] = found ? fused->keyword_rank[f] : 0;
+        values[i] = found ? fused->rrf[f] : 0.0;
+        semantic[i] = found ? fused->semantic[f] : 0.0;
     }
     memcpy(ids + 3 * m, best->folded_into, m * sizeof *ids);
     memxd_factors(&s->columns, ids, m, s->now, s->rate, recency, frequency, importance);

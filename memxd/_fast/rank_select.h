@@ -3,10 +3,7 @@
 #ifndef MEMXD_RANK_SELECT_H
 #define MEMXD_RANK_SELECT_H
 
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "rank_loops.h"
 
 /* -- reciprocal rank fusion ---------------------------------------------------------------------------------------- */
 
@@ -64,8 +61,19 @@ static inline double memxd_rrf(int32_t a_rank, int32_t b_rank, double k, double 
     return (a_rank ? a : 0.0) + (b_rank ? b : 0.0);
 }
 
+/* The RRF of a row that leads both legs. */
+static inline double memxd_most_rrf(double k, double a_weight, double b_weight)
+{
+    return (a_weight + b_weight) / (k + 1.0);
+}
+
+static inline double memxd_of_maximum(double rrf, double most)
+{
+    return most > 0.0 ? rrf / most : 0.0;
+}
+
 /* Outputs have room for a_n + b_n, keys for twice as many; answers how many rids there are. */
-static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, int64_t *keys, int64_t k,
+static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, int64_t *keys, double k,
                          double a_weight, double b_weight, int32_t *rids, double *score, int32_t *a_rank,
                          int32_t *b_rank)
 {
@@ -79,7 +87,7 @@ static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t 
         rids[n] = rid;
         a_rank[n] = memxd_take(a_keys, a_n, &i, rid);
         b_rank[n] = memxd_take(b_keys, b_n, &j, rid);
-        score[n] = memxd_rrf(a_rank[n], b_rank[n], (double)k, a_weight, b_weight);
+        score[n] = memxd_rrf(a_rank[n], b_rank[n], k, a_weight, b_weight);
     }
     return n;
 }
@@ -169,6 +177,17 @@ static inline int memxd_better(const memxd_entry *a, const memxd_entry *b)
     return (a->key < b->key) | ((a->key == b->key) & (a->low < b->low));
 }
 
+static inline void memxd_insertion_sort(memxd_entry *entries, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        memxd_entry moving = entries[i];
+        size_t at = i;
+        for (; at > 0 && memxd_better(&moving, &entries[at - 1]); at--)
+            entries[at] = entries[at - 1];
+        entries[at] = moving;
+    }
+}
+
 #define MEMXD_RUN 8
 
 /* Merge sort without branches that nobody could predict; room is for n entries. */
@@ -176,13 +195,7 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
 {
     memxd_entry *from = entries, *to = room, *swap;
     for (size_t first = 0; first < n; first += MEMXD_RUN)
-        for (size_t i = first + 1; i < n && i < first + MEMXD_RUN; i++) {
-            memxd_entry moving = entries[i];
-            size_t at = i;
-            for (; at > first && memxd_better(&moving, &entries[at - 1]); at--)
-                entries[at] = entries[at - 1];
-            entries[at] = moving;
-        }
+        memxd_insertion_sort(entries + first, n - first < MEMXD_RUN ? n - first : MEMXD_RUN);
     for (size_t width = MEMXD_RUN; width < n; width *= 2) {
         for (size_t first = 0; first < n; first += 2 * width) {
             size_t i = first, middle = first + width < n ? first + width : n, j = middle;
@@ -206,50 +219,49 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
         memcpy(entries, from, n * sizeof *entries);
 }
 
-/* Entries of n scores, best first. Spread over n buckets by size, which hold about one each unless scores crowd; room is
- * for n entries, starts for memxd_buckets(n) + 1 numbers. */
+#define MEMXD_CROWD 16
+
 static inline size_t memxd_buckets(size_t n)
 {
-    size_t buckets = 1;
-    while (buckets < n)
+    size_t buckets = 2;
+    while (buckets < 2 * n)
         buckets *= 2;
     return buckets;
 }
 
+/* Ascends as the score falls; NaN goes to the last, as -infinity does. */
+static inline size_t memxd_bucket(double score, double high, double scale, size_t buckets)
+{
+    double x = (high - score) * scale;
+    return x < (double)buckets ? (x > 0.0 ? (size_t)x : 0) : buckets - 1;
+}
+
+/* Entries of n scores, best first: dealt into twice as many buckets by size, which leaves little to sort unless scores
+ * crowd. room is for n entries, starts for memxd_buckets(n) + 1 numbers. */
 static void memxd_order(const double *score, const int32_t *rids, size_t n, memxd_entry *entries, memxd_entry *room,
                         uint32_t *starts)
 {
     size_t buckets = memxd_buckets(n);
-    double low = n ? score[0] : 0.0, high = low, scale;
-    for (size_t i = 0; i < n; i++) {
-        low = score[i] < low ? score[i] : low;
-        high = score[i] > high ? score[i] : high;
-        low = score[i] == score[i] ? low : -INFINITY; /* NaN: no buckets */
-    }
-    scale = (double)buckets / (high - low);
-    if (!(scale > 0.0 && scale < INFINITY)) {
-        for (size_t i = 0; i < n; i++)
-            entries[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
-        memxd_sort_entries(entries, room, n);
-        return;
-    }
+    uint32_t most = 0;
+    double low, high, scale;
+    memxd_range(score, n, INFINITY, &low, &high);
+    scale = low < high ? (double)buckets / (high - low) : 0.0;
+    if (!(scale > 0.0 && scale < INFINITY))
+        buckets = 1;
     memset(starts, 0, (buckets + 1) * sizeof *starts);
     for (size_t i = 0; i < n; i++) {
-        size_t bucket = (size_t)((high - score[i]) * scale);
-        bucket = bucket < buckets ? bucket : buckets - 1;
-        room[i] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
-        starts[bucket + 1]++;
+        uint32_t *count = &starts[memxd_bucket(score[i], high, scale, buckets) + 1];
+        most = ++*count > most ? *count : most;
     }
     for (size_t b = 0; b < buckets; b++)
         starts[b + 1] += starts[b];
-    for (size_t i = 0; i < n; i++) {
-        size_t bucket = (size_t)((high - score[i]) * scale);
-        bucket = bucket < buckets ? bucket : buckets - 1;
-        entries[starts[bucket]++] = room[i];
-    }
-    for (size_t b = 0, first = 0; b < buckets; first = starts[b++])
-        if (starts[b] - first > 1)
-            memxd_sort_entries(entries + first, room, starts[b] - first);
+    for (size_t i = 0; i < n; i++)
+        entries[starts[memxd_bucket(score[i], high, scale, buckets)]++]
+            = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+    if (most <= MEMXD_CROWD)
+        memxd_insertion_sort(entries, n);
+    else
+        memxd_sort_entries(entries, room, n);
 }
 
 /* -- deduplication ------------------------------------------------------------------------------------------------- */

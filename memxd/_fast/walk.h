@@ -89,6 +89,8 @@ static inline float memxd_cosine(memxd_walk *w, int32_t row) {
     return w->dot(w->query, w->matrix + row * w->dimension, w->dimension);
 }
 
+static inline int memxd_met(const memxd_walk *w, int32_t row) { return w->seen[row >> 3] >> (row & 7) & 1; }
+
 /* True the first time a row is met. */
 static inline int memxd_meet(memxd_walk *w, int32_t row) {
     const uint8_t bit = (uint8_t)(1u << (row & 7));
@@ -166,7 +168,8 @@ static inline ptrdiff_t memxd_gather(memxd_walk *w, int32_t row) {
         list = w->links + w->detour[d] * w->fan;
         for (ptrdiff_t i = 0; i < w->fan; i++) {
             const int32_t other = list[i];
-            if (!memxd_has(w, other) || !memxd_selected(w, other) || !memxd_meet(w, other)) continue;
+            if (!memxd_has(w, other) || memxd_met(w, other) || !memxd_selected(w, other)) continue;
+            memxd_meet(w, other);
             w->batch[size++] = other;
             memxd_fetch_row(w, other);
         }
@@ -209,12 +212,18 @@ static inline int memxd_begin_spread(memxd_walk *w) {
 /* The second look: only selected rows count, from the best of the first look's rows and from a spread of others. */
 static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected) {
     const int32_t nearest = w->batch[0];
-    int32_t *from = (int32_t *)malloc((size_t)(selected + 1) * sizeof *from);
+    int32_t *from;
     memxd_near *room;
     int fine;
     ptrdiff_t size = 0;
     w->beam = 2.0 * (double)selected >= w->share * (double)w->found_size ? w->some : w->wide;
+    if (w->beam <= 0) { /* not worth while */
+        w->scored = w->budget < PTRDIFF_MAX ? w->budget + 1 : w->budget;
+        w->found_size = 0;
+        return 1;
+    }
     if (w->beam > w->nodes) w->beam = w->nodes; /* room for more is never needed */
+    from = (int32_t *)malloc((size_t)(selected + 1) * sizeof *from);
     for (ptrdiff_t i = 0; from && i < w->found_size; i++)
         if (size < selected && memxd_selected(w, w->found[i].row)) from[size++] = w->found[i].row;
     room = (memxd_near *)realloc(w->found, (size_t)(w->beam + 1) * sizeof *room);

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memxd.index.vector.tuning import VectorTuning
 from memxd.native import Index
 
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 #: As the budget says: bare USearch with both cores.
 THREADS = 2
 _BATCH = 10_000
-_PARAMETERS = VectorTuning()
+#: M and the beam when building: memxd's own. The beam when searching: what memxd's first look keeps.
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 128, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Bare:
     seconds: float
 
 
-def empty_index(dimension: int, search_width: int = _PARAMETERS.expansion_search) -> Index:
+def empty_index(dimension: int, search_width: int = EXPANSION_SEARCH) -> Index:
     """An index with memxd's own parameters. ``search_width``: ef, the beam when searching."""
     return Index(
         ndim=dimension,
         metric="cos",
         dtype="f16",
-        connectivity=_PARAMETERS.connectivity,
-        expansion_add=_PARAMETERS.expansion_add,
+        connectivity=CONNECTIVITY,
+        expansion_add=EXPANSION_ADD,
         expansion_search=search_width,
     )
 
@@ -62,7 +62,7 @@ def add_all(index: Index, vectors: NDArray[np.float32], first: int = 0, threads:
 def bare_graph(bench: Bench, size: int) -> Bare:
     """The graph of a store of ``size`` records, found in the run's folder or built into it."""
     generator = bench.vectors
-    recipe = f"{generator.recipe} {size} {_PARAMETERS.connectivity} {_PARAMETERS.expansion_add}"
+    recipe = f"{generator.recipe} {size} {CONNECTIVITY} {EXPANSION_ADD}"
     name = f"usearch-{size}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     path, told = bench.options.work / name, bench.options.work / f"{name}.json"
     if not told.is_file():
@@ -88,17 +88,20 @@ def _build(bench: Bench, size: int, path: Path) -> float:
 
 
 def hnswlib_graph(bench: Bench, size: int) -> Any:
-    """hnswlib's graph of the same vectors (float32, cosine, the same M and beams), found or built. Raises ImportError."""
+    """hnswlib's graph of the same vectors (float32, cosine, the same M and beam), found or built.
+
+    Raises ImportError when it is not installed.
+    """
     import hnswlib
 
     generator = bench.vectors
-    recipe = f"{generator.recipe} {size} {_PARAMETERS.connectivity} {_PARAMETERS.expansion_add}"
+    recipe = f"{generator.recipe} {size} {CONNECTIVITY} {EXPANSION_ADD}"
     path = bench.options.work / f"hnswlib-{size}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     index = hnswlib.Index(space="cosine", dim=generator.dimension)
     if path.is_file():
         index.load_index(str(path), max_elements=size)
         return index
-    index.init_index(size, M=_PARAMETERS.connectivity, ef_construction=_PARAMETERS.expansion_add, random_seed=7)
+    index.init_index(size, M=CONNECTIVITY, ef_construction=EXPANSION_ADD, random_seed=7)
     with bench.progress.work(f"building a graph of hnswlib of {size:,} vectors", size) as step:
         for first in range(0, size, _BATCH):
             vectors, _ = generator.rows(first, min(first + _BATCH, size))

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 
@@ -26,11 +26,29 @@ SHOW_ALL = rank(reject=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What one process does. ``texts``: a file with one text a line, of which client c of n takes every n-th.
+class Load:
+    """What to put on a daemon: ``clients`` closed loops for ``seconds``.
 
     ``store_share``: share of calls that store, 0..1. ``distinct``: no question is asked twice; else all clients ask the
-    first ``repeated`` over and over, their vectors cached. ``pause``: seconds to wait after a refusal.
+    first ``repeated`` over and over, their vectors cached. ``pause``: seconds that a client waits after a refusal.
+    ``processes``: how many processes the clients share at most.
+    """
+
+    clients: int
+    seconds: float
+    store_share: float = 0.0
+    distinct: bool = True
+    repeated: int = 64
+    pause: float = 0.02
+    seed: int = 0
+    processes: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One process's part of a load: ``threads`` clients, the first of which is number ``first``.
+
+    ``texts``: a file with one text a line, of which client c of n takes every n-th.
     """
 
     socket: str
@@ -39,13 +57,6 @@ class Job:
     texts: str
     threads: int
     first: int
-    clients: int
-    seconds: float
-    store_share: float = 0.0
-    distinct: bool = True
-    repeated: int = 64
-    pause: float = 0.02
-    seed: int = 0
 
 
 @dataclass(slots=True)
@@ -61,18 +72,18 @@ class Tally:
 class _Loop(threading.Thread):
     """One closed loop."""
 
-    def __init__(self, job: Job, client: Client, number: int, texts: list[str], go: threading.Event) -> None:
+    def __init__(self, load: Load, client: Client, number: int, texts: list[str], go: threading.Event) -> None:
         super().__init__(name=f"client-{number}", daemon=True)
-        self._job, self._client, self._number, self._texts, self._go = job, client, number, texts, go
+        self._load, self._client, self._number, self._texts, self._go = load, client, number, texts, go
         self.tally = Tally()
 
     def run(self) -> None:
-        job, chance = self._job, random.Random(self._job.seed * 1_000_003 + self._number)
+        load, chance = self._load, random.Random(self._load.seed * 1_000_003 + self._number)
         asked = stored = 0
         self._go.wait()
         began = time.perf_counter()
-        while (since := time.perf_counter() - began) < job.seconds:
-            if chance.random() < job.store_share:
+        while (since := time.perf_counter() - began) < load.seconds:
+            if chance.random() < load.store_share:
                 text = f"{self._texts[stored % len(self._texts)]} {self._number} {stored}"
                 stored += 1
                 self._call(self.tally.stores, since, partial(self._client.store, text))
@@ -93,22 +104,22 @@ class _Loop(threading.Thread):
             return
         into.append((round(since, 4), round((time.perf_counter() - began) * 1e3, 4)))
         if into is self.tally.refusals:
-            time.sleep(self._job.pause)
+            time.sleep(self._load.pause)
 
 
-def work(job: Job) -> list[Tally]:
-    """Connect and warm up, say "ready", wait for a line, run every loop to its end. Raises the first thread's error."""
+def work(job: Job, load: Load) -> list[Tally]:
+    """Connect and warm up, say "ready", wait for a line, run every loop to its end; what each client saw."""
     lines = Path(job.texts).read_text(encoding="utf-8").splitlines()
     go = threading.Event()
     with Client(job.socket, agent_id=job.agent, user_id=job.user, timeout=60.0, retry=NO_RETRY) as client:
         loops = [
-            _Loop(job, client, n, lines[n :: job.clients] if job.distinct else lines[: job.repeated], go)
+            _Loop(load, client, n, lines[n :: load.clients] if load.distinct else lines[: load.repeated], go)
             for n in range(job.first, job.first + job.threads)
         ]
         for loop in loops:
             loop.start()
         client.count()  # connects
-        for text in lines[: job.repeated] if job.first == 0 and not job.distinct else ():
+        for text in lines[: load.repeated] if job.first == 0 and not load.distinct else ():
             client.search(text, record_retrieval=False)  # from now on their vectors are cached
         print("ready", flush=True)
         sys.stdin.readline()
@@ -120,8 +131,9 @@ def work(job: Job) -> list[Tally]:
 
 def main() -> None:
     """Read the job, do it, print the tallies as one line of JSON."""
-    job = Job(**json.loads(sys.stdin.readline()))
-    print(json.dumps([asdict(tally) for tally in work(job)]), flush=True)
+    told = json.loads(sys.stdin.readline())
+    mine = {field.name: told.pop(field.name) for field in fields(Job)}
+    print(json.dumps([asdict(tally) for tally in work(Job(**mine), Load(**told))]), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memxd.bench.load import Floats, Load, Seen, put_load
+from memxd.bench.client_process import Load
+from memxd.bench.load import Floats, Seen, put_load
 from memxd.bench.measure import Budget, Measurement, Result
 from memxd.bench.served import Served, serve
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from memxd.bench.context import Bench
 
 NAME = "concurrency"
-CLIENTS = (1, 4, 16, 64)
+CLIENTS, CLIENTS_QUICK = (1, 4, 16, 64), (1, 16)
+#: Client processes at most; starting one costs a share of a second.
+PROCESSES, PROCESSES_QUICK = 16, 4
 #: memex's published load test: requests a second on four cores, and medians in ms.
 MEMEX_RATE, MEMEX_SEARCH_MS, MEMEX_STORE_MS = 113.0, 110.0, 160.0
+PUBLISHED: dict[str, list[list[float]]] = {"memex, published, 4 cores": [[50, MEMEX_RATE]]}
 MIXED_RATE, CACHED_RATE = 226.0, 600.0
 STORE_SHARE = 0.25
 #: The overload: so few places for so many clients.
@@ -42,13 +46,14 @@ def run(bench: Bench) -> Result:
     """Ask at the size that budgets are about, on a copy that may be written to."""
     size = bench.main
     texts = bench.questions(bench.samples(20_000, 2_000), size)
-    seconds = 2.0 if bench.quick else 10.0
+    seconds = 1.0 if bench.quick else 10.0
     rows: list[Measurement] = []
     budgets: list[Budget] = []
+    curve: dict[str, list[list[float]]] = {"memxd, 75/25, embedded": [], "memxd, cached": []}
     with bench.copy(size) as store:
         with serve(bench, store.folder) as served:
-            for clients in CLIENTS[:3] if bench.quick else CLIENTS:
-                budgets += _one_crowd(bench, served, texts, clients, seconds, size, rows)
+            for clients in CLIENTS_QUICK if bench.quick else CLIENTS:
+                budgets += _one_crowd(bench, served, texts, clients, seconds, size, rows, curve)
         with serve(bench, store.folder, "--max-pending", str(PENDING), "--workers", "2") as served:
             budgets += _overload(bench, served, texts, 2 * seconds, size, rows)
     notes = (
@@ -57,14 +62,21 @@ def run(bench: Bench) -> Result:
         "clients: one process each up to 16; 64 are 16 processes with 4 threads; they share the machine's cores with "
         "the daemon",
     )
-    return Result(tuple(rows), tuple(budgets), notes)
+    return Result(tuple(rows), tuple(budgets), notes, curves={"clients": curve | PUBLISHED})
 
 
 def _one_crowd(
-    bench: Bench, served: Served, texts: list[str], clients: int, seconds: float, size: int, rows: list[Measurement]
+    bench: Bench,
+    served: Served,
+    texts: list[str],
+    clients: int,
+    seconds: float,
+    size: int,
+    rows: list[Measurement],
+    curve: dict[str, list[list[float]]],
 ) -> list[Budget]:
-    mixed = _load(served, texts, Load(clients, seconds, STORE_SHARE, seed=clients))
-    cached = _load(served, texts, Load(clients, seconds, distinct=False, repeated=64, seed=clients))
+    mixed = _load(served, texts, Load(clients, seconds, STORE_SHARE, seed=clients, processes=_processes(bench)))
+    cached = _load(served, texts, Load(clients, seconds, distinct=False, seed=clients, processes=_processes(bench)))
     rows += [
         _latency("mixed: search", size, clients, mixed.seen.search_ms),
         _latency("mixed: store", size, clients, mixed.seen.store_ms),
@@ -72,6 +84,8 @@ def _one_crowd(
         _latency("cached: search", size, clients, cached.seen.search_ms),
         _rate("cached: calls", size, clients, cached),
     ]
+    for line, run in zip(curve.values(), (mixed, cached), strict=True):
+        line.append([clients, run.seen.rate])
     judged = bench.judged(size)
     if clients != 16:
         return []
@@ -85,6 +99,10 @@ def _one_crowd(
             judged=judged,
         ),
     ]  # fmt: skip
+
+
+def _processes(bench: Bench) -> int:
+    return PROCESSES_QUICK if bench.quick else PROCESSES
 
 
 def _load(served: Served, texts: list[str], load: Load) -> _Run:
@@ -112,8 +130,8 @@ def _overload(
     bench: Bench, served: Served, texts: list[str], seconds: float, size: int, rows: list[Measurement]
 ) -> list[Budget]:
     """More clients than places: the surplus is refused at once, and those inside are served as fast as before."""
-    fits = _load(served, texts, Load(PENDING, seconds / 2, seed=1)).seen
-    seen = _load(served, texts, Load(CROWD, seconds, pause=0.05, seed=2)).seen
+    fits = _load(served, texts, Load(PENDING, seconds / 2, seed=1, processes=_processes(bench))).seen
+    seen = _load(served, texts, Load(CROWD, seconds, pause=0.25, seed=2, processes=_processes(bench))).seen
     if not len(seen.refusals):
         raise RuntimeError(f"{CROWD} clients at {PENDING} places, and nobody was refused")
     first, last = _third(seen.searches, seconds, 0), _third(seen.searches, seconds, 2)

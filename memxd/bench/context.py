@@ -68,7 +68,7 @@ class Bench:
     kernels: Kernels = field(default_factory=lambda: load_kernels("auto"))
     _closing: ExitStack = field(default_factory=ExitStack)
     _embedder: Embedder | None = None
-    _built: set[int] = field(default_factory=set)
+    _stores: dict[int, BuiltStore] = field(default_factory=dict)
     _questions: dict[tuple[int, int], list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -156,9 +156,10 @@ class Bench:
 
     def store(self, size: int) -> BuiltStore:
         """A store of ``size`` records in scope ``SCOPE``, built now or found; do not write to it (see ``copy``)."""
-        fresh = self.options.fresh and size not in self._built
-        self._built.add(size)
-        return build(self.recipe(size), self.options.work, self.embedder, self.progress, fresh=fresh)
+        if size not in self._stores:
+            recipe, options = self.recipe(size), self.options
+            self._stores[size] = build(recipe, options.work, self.embedder, self.progress, fresh=options.fresh)
+        return self._stores[size]
 
     @contextmanager
     def copy(self, size: int) -> Iterator[BuiltStore]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from memxd.bench.context import SCOPE, Bench
-from memxd.bench.keyword_peers import PEERS, Ask
+from memxd.bench.keyword_peers import CLOSE, PEERS, Ask
 from memxd.bench.measure import Budget, Measurement, Result, Seconds, Timed, alternate
 from memxd.bench.oracle import Oracle
 from memxd.bench.stores import BuiltStore
@@ -125,13 +125,22 @@ def _peers(bench: Bench, size: int, skipped: list[str]) -> dict[str, Ask]:
 
 
 def _compare(leg: Leg, peers: dict[str, Ask], questions: list[str], warming: list[str]) -> dict[str, dict[str, Timed]]:
-    """Every question twice: once new, once known. ``warming`` wakes the engines and does not count."""
-    calls = {"memxd": leg.ask, **peers}
+    """Every question twice, once new, once known; ``warming`` wakes the engines and does not count.
+
+    memxd and the close peer in turn, then the others in turn: these take so long that nothing of the processor's caches
+    is left to whom they precede.
+    """
+    close: dict[str, Ask] = {"memxd": leg.ask} | {name: ask for name, ask in peers.items() if name == CLOSE}
+    others = {name: ask for name, ask in peers.items() if name != CLOSE}
     limits = {name: most for name, (_, _, most) in PEERS.items() if most < len(questions)}
-    fresh = [question for question in warming if question not in questions] or warming[:1]
-    for call in calls.values():
-        call(fresh[0])
-    return {stage: alternate(calls, questions, warmup=0, limits=limits) for stage in (_NEW, _AGAIN)}
+    fresh = [question for question in warming if question not in questions] or warming
+    for ask in (close | others).values():
+        ask(fresh[0])
+    found: dict[str, dict[str, Timed]] = {_NEW: {}, _AGAIN: {}}
+    for calls in filter(None, (close, others)):
+        for times in found.values():
+            times.update(alternate(calls, questions, warmup=0, limits=limits))
+    return found
 
 
 def _agreement(bench: Bench, leg: Leg, size: int) -> tuple[float, int]:
@@ -162,7 +171,7 @@ def _on_disk(bench: Bench, size: int, peers: list[str]) -> list[Measurement]:
     """What each index weighs."""
     folders = {"memxd": bench.store(size).folder / "index" / "keyword"}
     root = bench.options.work / f"peers-{bench.recipe(size).name}"
-    folders |= {name: root / name.replace(" ", "-") for name in peers}
+    folders |= {name: at for name in peers if (at := root / name.replace(" ", "-")).is_dir()}
     weights = {name: sum(f.stat().st_size for f in at.rglob("*") if f.is_file()) for name, at in folders.items()}
     return [Measurement.one(_NAME, "index on disk", size, name, w / 1e6, "MB") for name, w in weights.items()]
 
@@ -179,8 +188,9 @@ def _budgets(
                 name = f"keyword leg p50, {part}, {when}"
                 row = Budget(_NAME, name, size, ours, theirs / factor, "ms", judged=judged)
                 rows.append(replace(row, peer=peer, peer_figure=theirs))
-    slowest = float(cold.max()) * 1e3
-    rows.append(Budget(_NAME, "keyword leg, first question after opening", size, slowest, 20.0, "ms", judged=judged))
+    first = float(np.percentile(cold, 90)) * 1e3
+    name = "keyword leg, first question after opening, 90th percentile"
+    rows.append(Budget(_NAME, name, size, first, 20.0, "ms", judged=judged))
     if share is not None:
         name = "keyword leg, same best 30 as the exact oracle"
         rows.append(Budget(_NAME, name, size, share, 1.0, "share", at_least=True))

@@ -20,28 +20,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memxd.bench.client_process import Job
+from memxd.bench.client_process import Job, Load
 from memxd.bench.served import Served, clean_environ
 
-#: Client processes at most.
-PROCESSES = 16
 #: Seconds beyond the load itself that a client may take to start and to end.
 _GRACE = 120.0
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What to put on a daemon: ``clients`` closed loops for ``seconds``; the rest as in ``Job``."""
-
-    clients: int
-    seconds: float
-    store_share: float = 0.0
-    distinct: bool = True
-    repeated: int = 64
-    pause: float = 0.02
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +71,12 @@ def running_load(served: Served, texts: Sequence[str], load: Load) -> Iterator[_
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memxd-load-")))
         file = folder / "texts"
         file.write_text("\n".join(" ".join(text.split()) for text in texts), encoding="utf-8")
-        processes = [_start(stack) for _ in range(min(load.clients, PROCESSES))]
+        processes = [_start(stack) for _ in range(min(load.clients, load.processes))]
         shares = [len(part) for part in np.array_split(np.arange(load.clients), len(processes))]
         firsts = np.cumsum([0, *shares[:-1]]).tolist()
         for process, threads, first in zip(processes, shares, firsts, strict=True):
-            job = Job(str(served.socket), *served.whose, str(file), threads, first, load.clients, *_common(load))
-            _tell(process, json.dumps(asdict(job)))
+            job = Job(str(served.socket), *served.whose, str(file), threads, first)
+            _tell(process, json.dumps(asdict(job) | asdict(load)))
         for process in processes:
             if _hear(process) != "ready":
                 raise RuntimeError("a client process did not start")
@@ -115,12 +100,10 @@ class _Collect:
                 raise RuntimeError(f"a client process ended with {process.returncode}")
             tallies.extend(json.loads(out))
         failures = tuple(text for tally in tallies for text in tally["failures"])
-        columns = (_rows([row for tally in tallies for row in tally[k]]) for k in ("searches", "stores", "refusals"))
-        return Seen(self._load.seconds, *columns, failures)
-
-
-def _common(load: Load) -> tuple[float, float, bool, int, float, int]:
-    return load.seconds, load.store_share, load.distinct, load.repeated, load.pause, load.seed
+        searches, stores, refusals = (
+            _rows([row for tally in tallies for row in tally[kind]]) for kind in ("searches", "stores", "refusals")
+        )
+        return Seen(self._load.seconds, searches, stores, refusals, failures)
 
 
 def _rows(rows: list[list[float]]) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,8 +17,8 @@ from pathlib import Path
 from memxd.bench.progress import Progress
 from memxd.errors import InvalidArgumentError, MemxdError
 
-#: Exit codes: a budget is missed; wrong usage or something is not installed.
-MISSED, USAGE = 1, 2
+#: Exit codes: a budget is missed; wrong usage; a question failed, or something is not installed.
+MISSED, USAGE, FAILED = 1, 2, 5
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str], program: str = "python -m memxd.bench") -> int:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str], program: str = "p
         return USAGE
     except MemxdError as error:
         print(f"{program}: {error.message}", file=sys.stderr)
-        return 5
+        return FAILED
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -81,6 +82,8 @@ def _speed(given: argparse.Namespace, environ: Mapping[str, str], command: str) 
         hashing=given.hashing,
     )
     progress = Progress()
+    # As Ctrl-C does: daemons that a question started must not outlive it.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     progress.line(f"stores are kept in {work}; the report goes to {out}")
     report = runner.run(options, progress, command)
     text = tables.markdown(report)
@@ -91,6 +94,8 @@ def _speed(given: argparse.Namespace, environ: Mapping[str, str], command: str) 
 
         write_docs(report, given.write_docs)
     print(json.dumps(report.to_json(), ensure_ascii=False) if given.json else "\n".join(tables.short(report)))
+    if report.run["failed"]:
+        return FAILED
     return MISSED if report.missed else 0
 
 

@@ -165,21 +165,21 @@ def alternate(
 ) -> dict[str, Timed]:
     """Every call with every input, in turn, so that all of them meet the same machine.
 
-    The order rotates with each input. The first ``warmup`` inputs are asked once before anything counts. ``limits``:
-    how many inputs a slow one gets, spread evenly over all.
+    Their order is drawn anew for each input (seeded), since each leaves the caches to the next. The first ``warmup``
+    inputs are asked once before anything counts. ``limits``: how many inputs a slow one gets, spread evenly over all.
     """
     names = list(calls)
     given = {name: _spread(len(inputs), (limits or {}).get(name, len(inputs))) for name in names}
     wall: dict[str, list[int]] = {name: [] for name in names}
     cpu: dict[str, list[int]] = {name: [] for name in names}
     clock, thread = time.perf_counter_ns, time.thread_time_ns
+    orders = np.random.default_rng(7)
     for item in inputs[:warmup]:
         for call in calls.values():
             call(item)
     with quiet():
         for number, item in enumerate(inputs):
-            at = number % len(names)
-            for name in names[at:] + names[:at]:
+            for name in orders.permuted(names).tolist():
                 if number not in given[name]:
                     continue
                 call, c0 = calls[name], thread()

@@ -30,7 +30,7 @@ def run(bench: Bench) -> Result:
     rows: list[Measurement] = []
     budgets: list[Budget] = []
     curves: dict[str, list[float]] = {}
-    for size in bench.sizes:
+    for size in bench.sizes if not bench.quick else (bench.main,):
         with serve(bench, bench.store(size).folder) as served, served.client() as client:
             track = _track(bench, served, client, size)
         curves[f"{size:,}"] = [round(mb, 1) for mb in track]

@@ -8,8 +8,10 @@ not the one that stalls. Started by ``noise`` only.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,12 +63,19 @@ def noise(kind: str, served: Served) -> Iterator[None]:
 def main() -> None:
     """Make noise until killed."""
     job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     agent, user = job["scope"]
     with Client(job["socket"], agent_id=agent, user_id=user, timeout=600.0, retry=NO_RETRY) as client:
         client.wait_ready()
         print("begun", flush=True)
         while True:
             make(job["kind"], client)
+
+
+def _end_with_parent() -> None:
+    """Its end of our standard input closes when it is gone, however it ends."""
+    sys.stdin.read()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,8 @@ class MemexLike:
         age = (time.time() - self._created[near]) / _DAY
         scores = _ALPHA * cosines[near] + (1 - _ALPHA) * np.exp(-math.log(2) / _HALF_LIFE_DAYS * age)
         order = np.lexsort((near, -scores))[:k]
-        return near[order].tolist()
+        best: list[int] = near[order].tolist()
+        return best
 
 
 @contextmanager

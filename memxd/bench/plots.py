@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from memxd.bench.measure import Measurement
 from memxd.bench.report import Part, Report, write
 
+#: File name without ending, title, picture.
+Picture = tuple[str, str, Figure]
 _OURS, _INK, _GRID = "#0b6e4f", "#22303c", "#d9dee3"
 _PEERS = ("#c8553d", "#3d6fb4", "#b08900", "#7b4f9d", "#5f7480", "#a23b72")
 _KNOWN = dict(zip(("tantivy", "bm25s", "sqlite fts5", "whoosh", "numpy", "python twin"), _PEERS, strict=True))
@@ -70,13 +72,11 @@ def page(report: Report, out: Path) -> Path:
 def draw(report: Report, folder: Path, kind: str, *, chief: bool = False) -> list[tuple[Path, str]]:
     """Draw into ``folder`` as files of ``kind`` (png, svg); (file, title) of each.
 
-    ``chief``: only the first picture of each sort of a question, for a page that is committed.
+    ``chief``: the few of each question that tell most, for a page that is committed.
     """
     made = []
     with mpl.rc_context(_STYLE):
-        for name, title, figure in _figures(report):
-            if chief and name[-1].isdecimal() and not name.endswith("-0"):
-                continue
+        for name, title, figure in _chief(_figures(report)) if chief else _figures(report):
             path = folder / f"{name}.{kind}"
             figure.savefig(path, dpi=130, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
             if kind == "svg":  # readers without the font take a like one
@@ -86,7 +86,18 @@ def draw(report: Report, folder: Path, kind: str, *, chief: bool = False) -> lis
     return made
 
 
-def _figures(report: Report) -> Iterator[tuple[str, str, Figure]]:
+def _chief(figures: Iterator[Picture]) -> Iterator[Picture]:
+    """Growth with size, stages, recall, clients; percentiles of a question that has none of them. The first of each."""
+    by_question: dict[str, list[Picture]] = defaultdict(list)
+    for picture in figures:
+        if not picture[0][-1].isdecimal() or picture[0].endswith("-0"):
+            by_question[picture[0].partition("-")[0]].append(picture)
+    for pictures in by_question.values():
+        telling = [picture for picture in pictures if "-percentiles-" not in picture[0]]
+        yield from telling or pictures
+
+
+def _figures(report: Report) -> Iterator[Picture]:
     """Every picture that the report has figures for."""
     for part in report.parts:
         rows = [m for m in part.result.measurements if m.unit in _MS and m.n > 1 and "share_of" not in m.extra]
@@ -99,7 +110,7 @@ def _figures(report: Report) -> Iterator[tuple[str, str, Figure]]:
         yield from _special(part)
 
 
-def _special(part: Part) -> Iterator[tuple[str, str, Figure]]:
+def _special(part: Part) -> Iterator[Picture]:
     stages = [m for m in part.result.measurements if "share_of" in m.extra]
     if stages:
         title = f"{part.title}: time by stage"

@@ -36,6 +36,15 @@ QUESTIONS: tuple[Question, ...] = (
     Question("rerank", "Ranking all records at once"),
     Question("embedding", "Embedding"),
     Question("keyword", "Keyword leg"),
+    Question("vector", "Vector leg"),
+    Question("filters", "Filters"),
+    Question("socket", "A search end to end"),
+    Question("scopes", "Many small scopes"),
+    Question("memory", "Memory"),
+    Question("start", "Starting"),
+    Question("stall", "Searches beside other work"),
+    Question("concurrency", "Many callers at once"),
+    Question("writing", "Writing"),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from datetime import UTC, datetime
 
 from memxd.bench import machine
@@ -23,8 +24,11 @@ _RUNNING = "running.json"
 
 
 def run(options: Options, progress: Progress, command: str = "", every: tuple[Question, ...] = QUESTIONS) -> Report:
-    """Ask the questions and write ``report.json`` into ``options.out``. Raises StartupError under ``strict`` when
-    something that a question needs is not installed."""
+    """Ask the questions and write ``report.json`` into ``options.out``.
+
+    What broke is in ``report.run["failed"]``, by question, and is asked again by the next run. Raises StartupError
+    under ``strict`` when something that a question needs is not installed.
+    """
     questions = chosen(options.only, every)
     options.out.mkdir(parents=True, exist_ok=True)
     options.work.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -34,17 +38,36 @@ def run(options: Options, progress: Progress, command: str = "", every: tuple[Qu
         about = _about(bench, command)
         parts = PartStore(options.out / PARTS, _fingerprint(bench))
         began_anew = _begin(options, parts, questions)
+        failed: dict[str, str] = {}
         for number, question in enumerate(questions, 1):
             known = None if began_anew else parts.find(question.name)
             told = "from the interrupted run" if known else question.title
             progress.line(f"[{number}/{len(questions)}] {question.name}: {told}")
             if known is None:
-                parts.save(_ask(question, bench, strict=options.strict))
+                _keep(question, bench, parts, failed)
     found = tuple(part for q in every if (part := parts.find(q.name)) is not None)
-    report = Report(about, facts, found)
+    report = Report(about | {"failed": failed}, facts, found)
     write(options.out / REPORT, json.dumps(report.to_json(), ensure_ascii=False, indent=1))
-    (options.out / _RUNNING).unlink(missing_ok=True)
+    if not failed:
+        (options.out / _RUNNING).unlink(missing_ok=True)
     return report
+
+
+def _keep(question: Question, bench: Bench, parts: PartStore, failed: dict[str, str]) -> None:
+    """Ask and save; a question that breaks spoils neither the others nor what was measured before it."""
+    try:
+        parts.save(_ask(question, bench, strict=bench.options.strict))
+    except _NotInstalledError:
+        raise
+    except Exception as error:  # told in the report and by the exit code; the next run asks this question again
+        bench.progress.line("".join(traceback.format_exception(error)).rstrip())
+        failed[question.name] = f"{type(error).__name__}: {error}"
+
+
+class _NotInstalledError(StartupError):
+    """Under ``strict``: something that a question needs is not there."""
+
+    reason = "BENCH_INCOMPLETE"
 
 
 def _begin(options: Options, parts: PartStore, questions: tuple[Question, ...]) -> bool:
@@ -64,12 +87,12 @@ def _ask(question: Question, bench: Bench, *, strict: bool) -> Part:
         result = question.load()(bench)
     except ImportError as error:
         if strict:
-            raise StartupError(f"{question.name}: {missing(error)}") from error
+            raise _NotInstalledError(f"{question.name}: {missing(error)}") from error
         result = Result(skipped=(f"not asked: {missing(error)}",))
     for text in result.skipped:
         bench.progress.line(f"  skipped: {text}")
         if strict:
-            raise StartupError(f"{question.name}: {text}")
+            raise _NotInstalledError(f"{question.name}: {text}")
     seconds = time.monotonic() - began
     bench.progress.line(f"  {len(result.measurements)} figures in {seconds:.1f} s")
     return Part(question.name, question.title, result, seconds, machine.revision(), (load, machine.load()))

@@ -18,7 +18,7 @@ import numpy as np
 from memxd.bench.client_process import SHOW_ALL
 from memxd.bench.measure import Budget, Measurement, Result, alternate
 from memxd.bench.served import serve
-from memxd.bench.stores import records
+from memxd.bench.stores import BuiltStore, records, renew
 from memxd.client import Client
 from memxd.engine.storing import Item
 from memxd.errors import MemxdError
@@ -86,6 +86,7 @@ def _store(bench: Bench, scopes: int) -> Path:
     recipe = bench.recipe(scopes * RECORDS)
     folder = bench.options.work / f"scopes-{scopes}-{recipe.name.rpartition('-')[2]}"
     if (folder / _DONE).is_file() and not bench.options.fresh:
+        renew(BuiltStore(folder, recipe.size, 0.0), bench.embedder, bench.progress)
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
@@ -104,5 +105,6 @@ def _store(bench: Bench, scopes: int) -> Path:
             if number % 1_000 == 0:
                 step(number)
         engine.flush()
+    renew(BuiltStore(folder, recipe.size, 0.0), bench.embedder, bench.progress)
     (folder / _DONE).write_text(json.dumps({"recipe": recipe.text}), encoding="utf-8")
     return folder

@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,10 +94,8 @@ class Served:
 
     def kill(self) -> None:
         """SIGKILL for the daemon and every child, and wait until it is gone. Twice is fine."""
-        try:
+        with suppress(ProcessLookupError):  # all of them have ended by themselves
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # all of them have ended by themselves
         self.process.wait()
 
     def last_lines(self) -> str:
@@ -113,15 +112,38 @@ def serve(bench: Bench, data_dir: Path, *flags: str) -> Iterator[Served]:
     the next question. Raises RuntimeError with the end of the log when it does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="memxd-bench-"))
-    served = _start(data_dir, folder, (() if bench.real_model else ("--embedder", "hashing")) + flags)
+    served: Served | None = None
     try:
+        with _undisturbed():
+            served = _start(data_dir, folder, (() if bench.real_model else ("--embedder", "hashing")) + flags)
         served.seconds_to_serving = _wait_serving(served)
         yield served
         if served.process.poll() is None:
             served.stop()
     finally:
-        served.kill()
+        if served is not None:
+            served.kill()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals that would break off the block come after it: a process that was forked must be known, to be ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no signal's handler runs here
+        return
+    held: list[signal.Signals] = []
+    before = {
+        n: signal.signal(n, lambda number, _: held.append(signal.Signals(number)))
+        for n in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
 def _start(data_dir: Path, folder: Path, flags: Sequence[str]) -> Served:
@@ -129,7 +151,7 @@ def _start(data_dir: Path, folder: Path, flags: Sequence[str]) -> Served:
     command = [sys.executable, "-m", "memxd", "serve", "--socket", str(socket), "--data-dir", str(data_dir), *flags]
     with log.open("wb") as stderr:
         process = subprocess.Popen(
-            command, env=clean_environ(), stdin=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+            command, env=clean_environ(), stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
         )
     return Served(process, socket, log, float("nan"))
 

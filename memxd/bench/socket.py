@@ -1,12 +1,11 @@
 """A search end to end: the real daemon as a process, its socket, one Python client, k = 10, explain off.
 
-Owns the rows of the end-to-end budgets: the empty call as the floor, the question's vector cached, the caller's own
-vector, every hit explained, the question embedded (held against one embedding of the same run), four clients, the first
-search after a start, and where the time goes inside the daemon. Sizes are asked one after another, so that the largest
-can be held against the main one. The peers are the parents' pipelines in process (``parents``).
+Owns the rows of the end-to-end budgets: the empty call as the floor, the question's vector cached, new words with the
+caller's own vector, every hit explained, the question embedded (beside one embedding of the same run), four clients,
+the first search after a start, and where the time goes. The peers are the parents' pipelines in process (``parents``).
 
 The stores' vectors are drawn and the model's own are far from them: the graph's walk takes longer than it does for a
-question of the same structure ("caller's vector"), and refusing is turned off, since all would be refused.
+question of the same structure ("vector given"), and refusing is turned off, since all would be refused.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memxd.bench.client_process import SHOW_ALL
-from memxd.bench.load import Load, put_load
+from memxd.bench.client_process import SHOW_ALL, Load
+from memxd.bench.load import put_load
 from memxd.bench.measure import Budget, Measurement, Result, Timed, alternate, timed
 from memxd.bench.parents import PUBLISHED, parents
 from memxd.bench.served import Served, serve
@@ -37,7 +36,7 @@ EMBEDDED_SLACK = 0.5
 LARGE_FACTOR = 2.0
 QUESTIONS = 64
 CACHED, EMBEDDED, ALONE = "memxd, cached", "memxd, embedded", "one embedding"
-#: Questions are about the first so many texts: making the texts of the largest store anew would take longer than asking.
+#: Questions are about the first so many texts: making all texts of the largest store anew takes longer than asking.
 AMONG = 50_000
 
 
@@ -46,17 +45,17 @@ class _Asking:
 
     def __init__(self, bench: Bench, client: Client, size: int, samples: int) -> None:
         self._client = client
-        texts = bench.questions(QUESTIONS + 2 * (samples + 8), min(size, AMONG))
+        texts = bench.questions(QUESTIONS + 3 * (samples + 8), min(size, AMONG))
         self._texts = texts[:QUESTIONS]
         self._vectors = [tuple(v.tolist()) for v in bench.query_vectors(QUESTIONS)]
         self._model = bench.embedder.info.id
-        self._fresh, self._bare = iter(texts[QUESTIONS::2]), iter(texts[QUESTIONS + 1 :: 2])  # seen by no cache
+        self._fresh = iter(texts[QUESTIONS:])  # seen by no cache
         self._embedder = bench.embedder
 
     def warm(self) -> None:
         """Ask everything once; from then on every vector is cached. Raises RuntimeError when nothing is found."""
         for at in range(QUESTIONS):
-            if not self.cached(at).hits or not self.given(at).hits:
+            if not self.cached(at).hits or not self.given(at, self._texts[at]).hits:
                 raise RuntimeError("a question found nothing: its time would mean nothing")
 
     def calls(self) -> dict[str, Callable[[int], object]]:
@@ -64,22 +63,20 @@ class _Asking:
         return {
             "empty call": lambda _: self._client.wait_ready(),
             CACHED: self.cached,
-            "memxd, caller's vector": self.given,
+            "memxd, new words, vector given": lambda at: self.given(at, next(self._fresh)),
             "memxd, cached, explained": lambda at: self.cached(at, explain=True),
             EMBEDDED: lambda _: self._ask(next(self._fresh)),
-            ALONE: lambda _: self._embedder.embed_query(next(self._bare)),
+            ALONE: lambda _: self._embedder.embed_query(next(self._fresh)),
         }
 
     def cached(self, at: int, *, explain: bool = False, timings: bool = False) -> SearchAnswer:
         """A question that was asked before."""
         return self._ask(self._texts[at % QUESTIONS], explain=explain, timings=timings)
 
-    def given(self, at: int) -> SearchAnswer:
-        """The same with a vector of the stores' structure brought along."""
-        at %= QUESTIONS
-        return self._client.search(
-            self._texts[at], vector=self._vectors[at], model_id=self._model, ranking=SHOW_ALL, record_retrieval=False
-        )
+    def given(self, at: int, text: str) -> SearchAnswer:
+        """A question with a vector of the stores' structure brought along."""
+        vector = self._vectors[at % QUESTIONS]
+        return self._client.search(text, vector=vector, model_id=self._model, ranking=SHOW_ALL, record_retrieval=False)
 
     def _ask(self, text: str, *, explain: bool = False, timings: bool = False) -> SearchAnswer:
         return self._client.search(text, ranking=SHOW_ALL, explain=explain, timings=timings, record_retrieval=False)
@@ -119,7 +116,7 @@ def _one_size(bench: Bench, served: Served, client: Client, size: int, rows: lis
         extra = {"daemon_cpu_ms": cpu} if variant == CACHED else {}
         rows.append(Measurement.of(NAME, "search over the socket", size, variant, samples, "ms", **extra))
     _by_stage(asking, bench.samples(500), size, rows)
-    load = Load(4, 2.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
+    load = Load(4, 1.0 if bench.quick else 8.0, distinct=False, repeated=QUESTIONS)
     seen = put_load(served, bench.questions(QUESTIONS, min(size, AMONG)), load)
     rows.append(
         Measurement.of(NAME, "search over the socket", size, "memxd, cached, 4 clients", seen.search_ms / 1e3, "ms")

@@ -25,10 +25,11 @@ from memxd.bench.texts import Source
 from memxd.bench.vectors import TOPICS, Int32, Vectors
 from memxd.embed import Embedder, EmbedSettings, open_embedder
 from memxd.engine.engine import Engine
-from memxd.engine.ids import uuid7_factory
+from memxd.engine.ids import system_clock, uuid7_factory
 from memxd.engine.storing import Item
 from memxd.errors import MemxdError, ModelFileError, StartupError
-from memxd.model import DAY, IndexKind, MemoryType, Micros, NewMemory, Scope
+from memxd.index.vector.tuning import VectorTuning
+from memxd.model import DAY, IndexKind, IndexState, IndexStatus, MemoryType, Micros, NewMemory, Scope
 
 SCOPE = Scope("bench", "one")
 #: Changes whenever other records come out.
@@ -38,7 +39,7 @@ _SPREAD = 730 * DAY
 #: 2026-01-01, the moment after the newest record.
 _NEWEST = 1_767_225_600_000_000
 _BLOCK = 5_000
-_GRAPH_PATIENCE = 1_800.0
+_PATIENCE = 3_600.0
 SHARES = {"any-50": 0.5, "any-5": 0.05, "any-05": 0.005}
 TOPIC_SHARES = {"topic-50": 0.5, "topic-20": 0.2, "topic-5": 0.05, "topic-05": 0.005}
 FEW = "any-few"
@@ -96,6 +97,7 @@ def build(recipe: Recipe, work: Path, embedder: Embedder, progress: Progress, *,
     folder = work / recipe.name
     known = _found(folder, recipe)
     if known is not None and not fresh:
+        renew(known, embedder, progress)
         return known
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
@@ -129,20 +131,48 @@ def _fill(folder: Path, recipe: Recipe, embedder: Embedder, step: Step) -> None:
             if number % 1_000 == 0 or number == recipe.size:
                 step(number)
         engine.flush()
-        _await_graph(engine)
+        _await_indexes(engine)
     finally:
         engine.close()
 
 
-def _await_graph(engine: Engine) -> None:
-    """Until the vector index has folded its tail into the graph, as a daemon that runs for a while has."""
-    until = time.monotonic() + _GRAPH_PATIENCE
-    while time.monotonic() < until:
-        (vector,) = (s for s in engine.status(0).indexes if s.kind is IndexKind.VECTOR)
-        if vector.tail_entries <= max(20_000, vector.entries // 10):
-            return
+def renew(built: BuiltStore, embedder: Embedder, progress: Progress) -> None:
+    """Open a store that an earlier version may have written: its engine migrates the database and builds anew what
+    indexes are of another format."""
+    engine = Engine.open(
+        built.folder, embedder=embedder, kernels=load_kernels("auto"), clock=system_clock, ids=uuid7_factory()
+    )
+    try:
+        if not _settled(engine):
+            progress.line(f"  {built.folder.name}: indexes of another version are built anew")
+        _await_indexes(engine)
+        engine.flush()
+    finally:
+        engine.close()
+
+
+def _settled(engine: Engine) -> bool:
+    """Whether every index is ready, and the vectors are in the graph but for the usual tail."""
+    indexes = engine.status(0).indexes
+    (vector,) = (s for s in indexes if s.kind is IndexKind.VECTOR)
+    ready = all(index.state is IndexState.READY for index in indexes)
+    return ready and graph_settled(vector)
+
+
+def graph_settled(vector: IndexStatus) -> bool:
+    """Whether the graph knows all vectors but those that the index leaves outside for a while."""
+    limits = VectorTuning()
+    usual = max(limits.tail_min, limits.tail_share * vector.entries)
+    return vector.entries < limits.graph_min or vector.tail_entries <= min(usual, limits.tail_max)
+
+
+def _await_indexes(engine: Engine) -> None:
+    """Until they are as those of a daemon that runs for a while."""
+    until = time.monotonic() + _PATIENCE
+    while not _settled(engine):
+        if time.monotonic() > until:
+            raise StartupError(f"the indexes were not built within {_PATIENCE:.0f} s")
         time.sleep(0.2)
-    raise StartupError(f"the vector index did not build its graph within {_GRAPH_PATIENCE:.0f} s")
 
 
 class _Clock:

@@ -28,7 +28,8 @@ def short(report: Report) -> list[str]:
     verdict = f"{len(judged) - len(report.missed)} of {len(judged)} judged budgets met"
     if others := len(report.budgets) - len(judged):
         verdict += f"; {others} not judged at these sizes"
-    return [*lines, *skipped, verdict]
+    failed = [f"failed: {name}: {text}" for name, text in report.run["failed"].items()]
+    return [*lines, *skipped, *failed, verdict]
 
 
 def budgets_table(budgets: Sequence[Budget]) -> list[str]:
@@ -67,6 +68,11 @@ def _head(report: Report) -> list[str]:
     busy = [part.question for part in report.parts if max(part.load) > machine["cores"] + 1]
     if busy:
         lines.append(f"The machine was busy with other work, or kept busy by the bench, during: {', '.join(busy)}.")
+    lines += [f"**{name} failed**: {text}." for name, text in run["failed"].items()]
+    revisions = dict.fromkeys(part.revision for part in report.parts)
+    if len(revisions) > 1:
+        of = {r: ", ".join(p.question for p in report.parts if p.revision == r) or "none" for r in revisions}
+        lines.append("Measured at different revisions: " + "; ".join(f"{r or 'unknown'}: {of[r]}" for r in of) + ".")
     return lines
 
 

@@ -54,8 +54,8 @@ class Stored:
 def nearest(
     vectors: NDArray[np.float16], queries: Float32, depth: int, passing: NDArray[np.bool_] | None = None
 ) -> Float32:
-    """float32[q, depth]: the largest dot products of each query with the vectors that pass, descending; -inf where there
-    are fewer. ``vectors`` float16[n, d], ``queries`` float32[q, d], ``passing`` bool[n]."""
+    """float32[q, depth]: the largest dot products of each query with the vectors that pass, descending; -inf where
+    there are fewer. ``vectors`` float16[n, d], ``queries`` float32[q, d], ``passing`` bool[n]."""
     best = np.full((len(queries), depth), -np.inf, np.float32)
     for first in range(0, len(vectors), _BLOCK):
         block = vectors[first : first + _BLOCK]

@@ -21,8 +21,8 @@ from memxd.bench.client_process import SHOW_ALL
 from memxd.bench.import_process import Importing, importing
 from memxd.bench.measure import Budget, Measurement, Result, Seconds, alternate
 from memxd.bench.served import Served, serve
+from memxd.bench.stores import graph_settled
 from memxd.client import Client
-from memxd.index.vector.tuning import VectorTuning
 from memxd.model import IndexKind
 
 if TYPE_CHECKING:
@@ -186,12 +186,10 @@ def _searches_beside(bench: Bench, client: Client, running: Importing) -> tuple[
 
 def _until_settled(client: Client) -> float:
     """Seconds until no more vectors are outside the graph than the index leaves there."""
-    began, tuning = time.monotonic(), VectorTuning()
+    began = time.monotonic()
     while time.monotonic() - began < _SETTLE_SECONDS:
         (vector,) = (i for i in client.status(max_scopes=0).engine.indexes if i.kind is IndexKind.VECTOR)
-        if vector.entries < tuning.graph_min:
-            return 0.0  # so few need no graph
-        if vector.tail_entries <= max(tuning.tail_min, tuning.tail_share * vector.entries):
+        if graph_settled(vector):
             return time.monotonic() - began
         time.sleep(0.2)
     raise RuntimeError(f"the vector index did not settle within {_SETTLE_SECONDS:g} s")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -20,6 +21,7 @@ from memxd.client.failures import build
 from memxd.client.values import EXACT_INT
 from memxd.errors import MemxdError
 from memxd.model import Micros
+from memxd.model.quick import quick
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
     from memxd.v1 import memory_pb2, memory_service_pb2, search_pb2
 
 E = TypeVar("E", bound=IntEnum)
+
+
+_memory = quick(model.Memory)
+_hit = quick(model.Hit)
 
 
 def micros(when: Timestamp) -> Micros:
@@ -41,13 +47,13 @@ def maybe_micros(message: Message, field: str) -> Micros | None:
 
 def member(cls: type[E], number: int) -> E:
     """The enum member of a number; a number of a newer daemon is refused with the way out."""
-    try:
-        return cls(number)
-    except ValueError:
+    known = cls._value2member_map_.get(number)
+    if known is None:
         raise build(
             "UNKNOWN_ENUM_VALUE",
             f"the daemon answered {cls.__name__} {number}, which this client does not know; upgrade the client",
-        ) from None
+        )
+    return cast("E", known)
 
 
 def maybe_member(cls: type[E], number: int) -> E | None:
@@ -75,34 +81,39 @@ def json_object(struct: Struct) -> dict[str, Any]:
 
 def scope(message: memory_pb2.Scope) -> model.Scope:
     """A scope, both parts filled in."""
-    return model.Scope(message.agent_id or "default", message.user_id or "default")
+    return _scope(message.agent_id or "default", message.user_id or "default")
+
+
+#: All hits of an answer are of one scope.
+_scope = lru_cache(maxsize=64)(model.Scope)
 
 
 def memory(message: memory_pb2.Memory) -> model.Memory:
     """A memory; absent times are None."""
-    return model.Memory(
-        id=message.id,
-        scope=scope(message.scope),
-        content=message.content,
-        type=member(model.MemoryType, message.type),
-        tags=tuple(message.tags),
-        metadata=json_object(message.metadata),
-        importance=message.importance,
-        created_at=micros(message.created_at),
-        updated_at=micros(message.updated_at),
-        event_at=maybe_micros(message, "event_at"),
-        valid_until=maybe_micros(message, "valid_until"),
-        state=member(model.State, message.state),
-        private=message.private,
-        source=message.source,
-        revision=message.revision,
-        access_count=message.access_count,
-        last_accessed_at=maybe_micros(message, "last_accessed_at"),
-        retrieval_count=message.retrieval_count,
-        last_retrieved_at=maybe_micros(message, "last_retrieved_at"),
-        vector_pending=message.vector_pending,
-        superseded_by=message.superseded_by,
-        content_truncated=message.content_truncated,
+    present = message.HasField
+    return _memory(
+        message.id,
+        scope(message.scope),
+        message.content,
+        member(model.MemoryType, message.type),
+        tuple(message.tags),
+        json_object(message.metadata) if present("metadata") else {},
+        message.importance,
+        micros(message.created_at),
+        micros(message.updated_at),
+        micros(message.event_at) if present("event_at") else None,
+        micros(message.valid_until) if present("valid_until") else None,
+        member(model.State, message.state),
+        message.private,
+        message.source,
+        message.revision,
+        message.access_count,
+        micros(message.last_accessed_at) if present("last_accessed_at") else None,
+        message.retrieval_count,
+        micros(message.last_retrieved_at) if present("last_retrieved_at") else None,
+        message.vector_pending,
+        message.superseded_by,
+        message.content_truncated,
     )
 
 
@@ -201,14 +212,14 @@ def explanation(message: search_pb2.Explanation) -> model.Explanation:
 
 def hit(message: search_pb2.Hit) -> model.Hit:
     """A hit; its explanation is None unless asked for."""
-    return model.Hit(
-        memory=memory(message.memory),
-        rank=message.rank,
-        score=message.score,
-        relevance=message.relevance,
-        explanation=explanation(message.explanation) if message.HasField("explanation") else None,
-        expanded=message.expanded,
-        expanded_from=message.expanded_from,
+    return _hit(
+        memory(message.memory),
+        message.rank,
+        message.score,
+        message.relevance,
+        explanation(message.explanation) if message.HasField("explanation") else None,
+        message.expanded,
+        message.expanded_from,
     )
 
 

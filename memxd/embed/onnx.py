@@ -66,7 +66,7 @@ class OnnxEmbedder:
         self._check(deadline)
         found = self._cache.get(text)
         if found is None:
-            found = frozen(wait_for(self._submit(self.info.query_prefix, text, deadline, urgent=True), deadline))
+            found = frozen(self._pool.run(lambda: self._embed(self.info.query_prefix, text, deadline), deadline))
             self._cache.put(text, found)
         return found
 
@@ -79,7 +79,7 @@ class OnnxEmbedder:
             for number, text in enumerate(texts):
                 if len(waiting) == 2 * self._pool.size:
                     self._collect(waiting, rows, deadline)
-                waiting.append((number, self._submit(self.info.passage_prefix, text, deadline, urgent=False)))
+                waiting.append((number, self._submit(text, deadline)))
             while waiting:
                 self._collect(waiting, rows, deadline)
         finally:
@@ -102,11 +102,11 @@ class OnnxEmbedder:
             raise EmbedderUnavailableError("the embedder is closed")
         deadline.check()
 
-    def _submit(self, prefix: str, text: str, deadline: Deadline, *, urgent: bool) -> Future[Vector]:
-        return self._pool.submit(lambda: self._embed(prefix, text, deadline), urgent=urgent)
+    def _submit(self, text: str, deadline: Deadline) -> Future[Vector]:
+        return self._pool.submit(lambda: self._embed(self.info.passage_prefix, text, deadline), urgent=False)
 
     def _embed(self, prefix: str, text: str, deadline: Deadline) -> Vector:
-        """Runs on a pool thread."""
+        """Runs on a pool thread, or on the caller's when there is room."""
         try:
             vector = self._model.embed(prefix, text, deadline)
         except EmbedderUnavailableError as error:

@@ -8,45 +8,64 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memxd._fast.protocols import RankLegs
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan
 from memxd.engine.wordmatch import prior
 from memxd.errors import IndexUnavailableError
 from memxd.index.lexical.analyzer import query_terms
-from memxd.index.lexical.hits import LexicalHits, QueryTerms
+from memxd.index.lexical.hits import LexicalHits, Prior, QueryTerms
 from memxd.index.selection import Selection
 from memxd.index.vector import VectorHits
 from memxd.model import Deadline, Degradation, DegradedCause, IndexKind, Mode
+from memxd.text import cjk_share
 
 Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
+
+_NO_RIDS: Int32 = np.empty(0, np.int32)
+_NO_SCORES: NDArray[np.float64] = np.empty(0)
+
+
+class Analysed(NamedTuple):
+    """What a question's text says by itself; ``script``: ``text.cjk_share``."""
+
+    terms: QueryTerms
+    prior: Prior
+    script: int
+
+
+@lru_cache(maxsize=1_024)
+def analyse(query: str) -> Analysed:
+    """The words of a question; those of recent ones are remembered."""
+    terms = query_terms(query)
+    return Analysed(terms, prior(terms), cjk_share(query))
 
 
 @dataclass(slots=True)
 class Candidates:
-    """What the legs brought. Arrays of the union share the order of ``rids`` (ascending).
+    """What the legs brought: ``legs`` as the rank kernel takes it.
 
-    ``vector_rids``/``keyword_rids`` int32 best first; ``rids`` int32[n]; ``cosines`` float64[n], NaN = no vector;
-    ``keyword`` float64[n] BM25, 0 = no word in common; ``words`` float64[n] word match, 0..1; ``chunks`` int32[n],
-    -1 = none.
+    ``vector_chunks`` int32[a], ``keyword_chunks`` int32[b]: number of each candidate's best chunk, -1 = none.
     """
 
-    query: str
-    terms: QueryTerms
-    vector_rids: Int32
-    keyword_rids: Int32
-    rids: Int32
-    cosines: Float64
-    keyword: Float64
-    words: Float64
-    chunks: Int32
+    question: Analysed
+    legs: RankLegs
+    vector_chunks: Int32
+    keyword_chunks: Int32
     vector_asked: bool
     keyword_asked: bool
     degraded: list[Degradation] = field(default_factory=list)
+
+    @property
+    def most(self) -> int:
+        """How many candidates the leg with more of them brought."""
+        return max(len(self.legs.vector_rids), len(self.legs.keyword_rids))
 
 
 class Legs:
@@ -71,10 +90,10 @@ class Legs:
         Raises IndexUnavailableError when no leg that was asked can answer.
         """
         degraded: list[Degradation] = []
-        terms = query_terms(query) if plan.mode is not Mode.VECTOR else QueryTerms()
+        question = analyse(query)
         hits = self._by_meaning(plan, vector, selection, deadline, degraded)
         lap("vector")
-        words = self._by_words(plan, terms, hits, selection, deadline, degraded)
+        words = self._by_words(plan, question, hits, selection, deadline, degraded)
         lap("keyword")
         if hits is None and words is None and plan.mode is not Mode.VECTOR:
             raise IndexUnavailableError(
@@ -85,7 +104,7 @@ class Legs:
                 f"{degraded[-1].message if degraded else 'the vector index cannot answer now'}; "
                 "mode keyword still answers"
             )
-        return self._join(query, terms, hits, words, vector, degraded)
+        return self._complete(question, hits, words, vector, degraded)
 
     def _by_meaning(
         self,
@@ -111,7 +130,7 @@ class Legs:
     def _by_words(
         self,
         plan: Plan,
-        terms: QueryTerms,
+        question: Analysed,
         vector_hits: VectorHits | None,
         selection: Selection,
         deadline: Deadline,
@@ -122,40 +141,34 @@ class Legs:
         also = vector_hits.rids if vector_hits is not None else None
         try:
             self._indexes.require(IndexKind.KEYWORD)
-            return self._indexes.lexical.search(terms, selection, plan.candidates, also, deadline, prior(terms))
+            return self._indexes.lexical.search(
+                question.terms, selection, plan.candidates, also, deadline, question.prior
+            )
         except IndexUnavailableError as error:
             degraded.append(Degradation(DegradedCause.KEYWORD_INDEX_UNAVAILABLE, error.message))
             return None
 
-    def _join(
+    def _complete(
         self,
-        query: str,
-        terms: QueryTerms,
+        question: Analysed,
         hits: VectorHits | None,
         words: LexicalHits | None,
         vector: NDArray[np.float32] | None,
         degraded: list[Degradation],
     ) -> Candidates:
-        vector_rids = hits.rids if hits is not None else np.empty(0, np.int32)
-        keyword_rids = words.rids if words is not None else np.empty(0, np.int32)
-        rids = np.union1d(vector_rids, keyword_rids).astype(np.int32)
-        cosines = np.full(rids.shape[0], np.nan)
-        chunks = np.full(rids.shape[0], -1, np.int32)
-        keyword, shares = np.zeros(rids.shape[0]), np.zeros(rids.shape[0])
-        if hits is not None:
-            at = np.searchsorted(rids, vector_rids)
-            cosines[at], chunks[at] = hits.cosines, hits.chunks
-        if words is not None:
-            if hits is not None:
-                at = np.searchsorted(rids, vector_rids)
-                keyword[at], shares[at] = words.also_scores, words.also_match
-            at = np.searchsorted(rids, keyword_rids)
-            keyword[at], shares[at] = words.scores, words.match
-        if hits is not None and vector is not None:
-            lacking = np.flatnonzero(np.isnan(cosines))
-            if lacking.size:
-                cosines[lacking], chunks[lacking] = self._indexes.vector.cosines(vector, rids[lacking])
-        return Candidates(
-            query, terms, vector_rids, keyword_rids, rids, cosines, keyword, shares, chunks,
-            hits is not None, words is not None, degraded,
-        )  # fmt: skip
+        """Both legs' hits, each with its evidence in the other leg."""
+        cosines, chunks = None, _NO_RIDS
+        if hits is not None and words is not None and vector is not None and len(words.rids):
+            cosines, chunks = self._indexes.vector.cosines(vector, words.rids)
+        legs = RankLegs(
+            _NO_RIDS if hits is None else hits.rids,
+            _NO_SCORES if hits is None else hits.cosines,
+            None if words is None or hits is None else words.also_scores,
+            None if words is None or hits is None else words.also_match,
+            _NO_RIDS if words is None else words.rids,
+            cosines,
+            _NO_SCORES if words is None else words.scores,
+            _NO_SCORES if words is None else words.match,
+        )
+        vector_chunks = _NO_RIDS if hits is None else hits.chunks
+        return Candidates(question, legs, vector_chunks, chunks, hits is not None, words is not None, degraded)

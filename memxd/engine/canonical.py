@@ -22,6 +22,8 @@ def _plain(value: Any) -> Any:
         return sorted((_plain(v) for v in value), key=repr)
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
+    if isinstance(value, memoryview):
+        return value.tolist()
     if isinstance(value, bytes):
         return value.hex()
     return value

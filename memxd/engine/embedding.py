@@ -56,7 +56,9 @@ def embed_contents(embedder: Embedder, contents: Sequence[str], deadline: Deadli
     return [tuple((a, b, to_bytes(next(rows))) for a, b in cuts) for cuts in spans]
 
 
-def own_vector(vectors: Vectors, field: str, vector: Sequence[float], model_id: str) -> NDArray[np.float32]:
+def own_vector(
+    vectors: Vectors, field: str, vector: Sequence[float] | memoryview, model_id: str
+) -> NDArray[np.float32]:
     """A caller's vector, checked and brought to unit length: float32 [dimension].
 
     Raises InvalidArgumentError for a wrong length, numbers that are not finite, or length zero, and ModelMismatchError

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,8 @@ from memxd.engine.records import Records
 from memxd.engine.search import Searching
 from memxd.engine.storing import Storing
 from memxd.engine.validate import integer
-from memxd.engine.vectors import Vectors, open_vectors
+from memxd.engine.vectors import Vectors, model_of, open_vectors, stored_model
+from memxd.errors import MemxdError
 from memxd.model import (
     NO_DEADLINE,
     Change,
@@ -95,7 +97,7 @@ class Engine:
         self._closing.callback(indexes.stop)
         self._closing.callback(backfill.stop)
         storing = Storing(store, vectors)
-        records = Records(store, vectors, clock)
+        records = Records(store, indexes, vectors, clock)
         links = Links(store)
         searching = Searching(store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in)
         # The verbs, one by one: each lives with its kind.
@@ -119,7 +121,7 @@ class Engine:
         cls,
         directory: Path,
         *,
-        embedder: Embedder,
+        embedder: Embedder | Callable[[], Embedder],
         kernels: Kernels,
         clock: Clock,
         ids: IdFactory,
@@ -128,25 +130,41 @@ class Engine:
     ) -> Engine:
         """Open the store in ``directory``, catch the indexes up and begin to serve.
 
-        The caller keeps ownership of ``embedder`` (close it after the engine). Raises StartupError and the store's
-        errors; a damaged index is no reason to fail.
+        The caller keeps ownership of ``embedder`` (close it after the engine); a function that gives it is called when
+        it is needed, which is late, unless the store is empty. Raises StartupError and the store's errors, and what
+        that function raises; a damaged index is no reason to fail.
         """
         tuning = tuning or Tuning()
-        store = Store.open(directory, clock=clock, ids=ids, readers=readers)
+        store = Store.open(directory, clock=clock, ids=ids, readers=readers, look=False)
         try:
-            vectors = open_vectors(store, embedder)
-            indexes = Indexes.open(
-                directory / "index",
-                store,
-                clock=clock,
-                kernels=kernels,
-                model_id=vectors.stored_model,
-                dimension=vectors.stored_dimension,
-                k1=tuning.k1,
-                b=tuning.b,
-            )
+            # SQLite looks through its pages without the interpreter's lock, so it costs the start little beside this.
+            with ThreadPoolExecutor(1, "memxd-look") as beside:
+                looking = beside.submit(store.look)
+                try:
+                    model, dimension = stored_model(store) or model_of(_made(embedder))
+                    indexes = Indexes.open(
+                        directory / "index",
+                        store,
+                        clock=clock,
+                        kernels=kernels,
+                        model_id=model,
+                        dimension=dimension,
+                        k1=tuning.k1,
+                        b=tuning.b,
+                    )
+                except MemxdError:
+                    looking.result()  # of a damaged database this knows better what to say
+                    raise
         except BaseException:
             store.close()
+            raise
+        try:
+            looking.result()
+            vectors = open_vectors(store, _made(embedder))
+        except BaseException:
+            indexes.stop()
+            store.close()
+            indexes.close()
             raise
         return cls(directory, store, indexes, vectors, kernels, clock, tuning)
 
@@ -211,6 +229,10 @@ class Engine:
     def close(self) -> None:
         """Finish what was begun, make everything durable, join every thread. Twice is fine."""
         self._closing.close()
+
+
+def _made(embedder: Embedder | Callable[[], Embedder]) -> Embedder:
+    return embedder() if callable(embedder) else embedder
 
 
 def _both(

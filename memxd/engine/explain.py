@@ -40,8 +40,8 @@ class Explainer:
     ) -> list[Explanation]:
         """One explanation for each (candidate position, row), in order."""
         terms: list[tuple[TermMatch, ...]] = [()] * len(rows)
-        if found is not None and found.keyword_asked and len(found.terms):
-            terms = self._indexes.lexical.explain(found.terms, [row.rid for _, row in rows], selection)
+        if found is not None and found.keyword_asked and len(found.question.terms):
+            terms = self._indexes.lexical.explain(found.question.terms, [row.rid for _, row in rows], selection)
         folded = folded_positions(ranked)
         return [
             self._one(plan, found, ranked, position, row, terms[n], folded[position], folded_ids)
@@ -60,8 +60,7 @@ class Explainer:
         folded_ids: dict[int, str],
     ) -> Explanation:
         weights = plan.weights
-        cosine = math.nan if found is None else float(found.cosines[at])
-        keyword = 0.0 if found is None else float(found.keyword[at])
+        cosine, keyword = float(ranked.cosine[at]), float(ranked.keyword[at])
         return Explanation(
             semantic=Factor(float(ranked.semantic[at]), weights[0]),
             recency=Factor(float(ranked.recency[at]), weights[1]),
@@ -75,7 +74,7 @@ class Explainer:
             keyword_score=keyword if keyword > 0.0 else None,
             keyword_rank=int(ranked.keyword_rank[at]) or None,
             terms=terms,
-            chunk=None if found is None or found.chunks[at] < 0 else int(found.chunks[at]),
+            chunk=None if found is None else _chunk(found, ranked, at),
             notes=_notes(row, found, self._remote),
             folded=len(folded),
             folded_ids=tuple(folded_ids[int(ranked.rids[p])] for p in folded if int(ranked.rids[p]) in folded_ids)[
@@ -92,6 +91,15 @@ def folded_positions(ranked: Ranked) -> dict[int, list[int]]:
         if into >= 0:
             groups[into].append(position)
     return groups
+
+
+def _chunk(found: Candidates, ranked: Ranked, at: int) -> int | None:
+    """Number of the chunk that the candidate's cosine is of."""
+    by_vector, by_keyword = int(ranked.vector_rank[at]), int(ranked.keyword_rank[at])
+    if by_vector:
+        return int(found.vector_chunks[by_vector - 1])
+    chunk = int(found.keyword_chunks[by_keyword - 1]) if len(found.keyword_chunks) else -1
+    return None if chunk < 0 else chunk
 
 
 def _notes(row: Row, found: Candidates | None, remote: bool) -> tuple[str, ...]:

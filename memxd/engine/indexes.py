@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -19,30 +21,28 @@ from memxd.errors import CancelledError, MemxdError
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
-from memxd.model import (
-    DAY,
-    NO_DEADLINE,
-    Change,
-    Clock,
-    Deadline,
-    IndexKind,
-    IndexState,
-    IndexStatus,
-    Micros,
-    Progress,
-)
+from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
 
 log = logging.getLogger(__name__)
 
 #: Seconds between two flushes of the indexes' files.
 FLUSH_SECONDS = 30.0
+#: An index is flushed earlier when it has so many changes that a crash would lose: what a start can catch up with in
+#: well under a second. The keyword index does so by itself.
+FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
+COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
 #: How long the change log is kept at least.
 KEEP_CHANGES: Micros = 7 * DAY
 #: A missing or stale index of at most so many rows is mended before the daemon is ready, larger ones behind its back.
 SMALL = 20_000
+#: So many missed changes are replayed at most; with more, building anew (behind the daemon's back) is better.
+REPLAYED = 50_000
+
+
+_PAUSE_SECONDS = 1.0  # after a flush that failed
 
 
 class Indexes:
@@ -62,7 +62,9 @@ class Indexes:
             IndexKind.KEYWORD: lexical,
         }
         self._stop = threading.Event()
+        self._wake = threading.Event()  # there is something to flush, or the end has come
         self._rebuilding = Rebuilding(store, self._by_kind, self._stop)
+        self.is_whole = self._rebuilding.is_whole
         self._threads: list[threading.Thread] = []
 
     @classmethod
@@ -79,18 +81,21 @@ class Indexes:
         b: float,
     ) -> Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
-        folders = [directory / name for name in ("columns", "vector", "keyword")]
+        folders = [directory / n for n in ("columns", "vector", "keyword")]
         for folder in folders:
             _clear_way(folder)
 
         def opened() -> Indexes:
             mine = store.identity
-            columns = Columns.open(folders[0], database_id=mine)
-            vector = VectorIndex.open(
-                folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot, database_id=mine
+            vector = partial(
+                VectorIndex.open, folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot, database_id=mine
             )
-            lexical = LexicalIndex.open(folders[2], kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
-            return cls(store, clock, columns, vector, lexical)
+            lexical = partial(LexicalIndex.open, folders[2], kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
+            # Reading and summing up files is done without the interpreter's lock.
+            with ThreadPoolExecutor(2, "memxd-open-index") as beside:
+                opening = beside.submit(vector), beside.submit(lexical)
+                columns = Columns.open(folders[0], database_id=mine, kernel=kernels.choose)
+            return cls(store, clock, columns, opening[0].result(), opening[1].result())
 
         self = opened()
         if self._ahead():
@@ -106,9 +111,9 @@ class Indexes:
         """Follow the store from here on; returns when searches may begin."""
         self._store.on_commit = self.on_commit
         self._store.on_counters = self.columns.count_bump
-        behind = [kind for kind in self._by_kind if not self._catch_up(kind)]
+        behind = self._catch_up()
         with self._store.read() as read:
-            small = read.totals().memories <= SMALL
+            small = not read.holds_more_than(SMALL)
         for kind in behind:
             # Columns decide what is visible at all: nothing can be answered without them.
             if small or kind is IndexKind.COLUMNS:
@@ -141,27 +146,43 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
+        if any(map(self._is_due, FLUSH_CHANGES)):
+            self._wake.set()
+
+    def _is_due(self, kind: IndexKind) -> bool:
+        index = self._by_kind[kind]
+        return index.watermark - index.durable_watermark >= FLUSH_CHANGES[kind]
 
     def _ahead(self) -> bool:
         """Whether an index reflects more than the store holds."""
         with self._store.read() as read:
             return any(index.watermark > read.revision() for index in self._by_kind.values())
 
-    def _catch_up(self, kind: IndexKind) -> bool:
-        """Replay what the index missed; False when it must be rebuilt."""
-        index = self._by_kind[kind]
+    def _catch_up(self) -> list[IndexKind]:
+        """Replay what the indexes missed, all at once; answers those that must be rebuilt."""
+        rebuilt: list[IndexKind] = []
+        late: list[tuple[Index, int]] = []
         with self._store.read() as read:
             target = read.revision()
-            if index.watermark == target:
-                return True
-            if not read.can_replay(index.watermark):
-                return target == 0
-            missed = 0
-            for change in read.changes_since(index.watermark):
-                index.apply(public(change))
-                missed += 1
-        log.info("replayed %d changes into the %s index", missed, kind.name.lower())
-        return True
+            for kind, index in self._by_kind.items():
+                missed = target - index.watermark
+                if not missed:
+                    continue
+                if not read.can_replay(index.watermark) or missed > REPLAYED:
+                    rebuilt.append(kind)
+                else:
+                    late.append((index, index.watermark))
+            if target == 0 or not late:
+                return rebuilt if target else []
+            changes = 0
+            for change in read.changes_since(min(since for _, since in late)):
+                seen = public(change)
+                for index, since in late:
+                    if change.revision > since:  # else it has this row as it is
+                        index.apply(seen)
+                changes += 1
+        log.info("replayed %d changes into the indexes", changes)
+        return rebuilt
 
     def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
         """Build one index (None: every one) anew while searches go on; yields progress."""
@@ -173,10 +194,21 @@ class Indexes:
     def _flush_loop(self) -> None:
         rounds = 0
         until_stop = Deadline(is_cancelled=self._stop.is_set)
-        while not self._stop.wait(FLUSH_SECONDS):
+        next_round = time.monotonic() + FLUSH_SECONDS
+        while True:
+            self._wake.wait(max(0.0, next_round - time.monotonic()))
+            self._wake.clear()
+            if self._stop.is_set():
+                return
             try:
+                if time.monotonic() < next_round:
+                    self._flush_due()
+                    continue
+                next_round = time.monotonic() + FLUSH_SECONDS
                 self._mend()
                 durable = self.flush(until_stop)
+                if rounds % COUNTERS_EVERY == COUNTERS_EVERY - 1:
+                    self.columns.flush(until_stop)
                 if rounds % PRUNE_EVERY == 0:
                     self._prune(durable)
                 rounds += 1
@@ -184,6 +216,14 @@ class Indexes:
                 return  # the last flush is ``close``'s
             except MemxdError as error:
                 log.error("flushing the indexes failed, will try again: %s", error.message)
+                self._stop.wait(_PAUSE_SECONDS)
+
+    def _flush_due(self) -> None:
+        """Flush the indexes that have many changes which a crash would lose."""
+        self._store.require_present()
+        for kind in FLUSH_CHANGES:
+            if self._is_due(kind):
+                self._by_kind[kind].flush()
 
     def _mend(self) -> None:
         """Rebuild what failed since the last look."""
@@ -226,6 +266,7 @@ class Indexes:
     def stop(self) -> None:
         """Stop the threads of this module; rebuilds end early and begin again at the next start."""
         self._stop.set()
+        self._wake.set()
         for thread in self._threads:
             thread.join()
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from memxd.engine import validate
 from memxd.engine.embedding import own_vector
 from memxd.engine.indexes import Indexes
+from memxd.engine.narrowing import Narrowing
 from memxd.engine.profiles import Plan, RankingDefaults, resolve
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError, IndexUnavailableError
@@ -88,6 +89,7 @@ class Asking:
         self._clock = clock
         self._defaults = defaults
         self._pending_in = pending_in
+        self._narrowing = Narrowing()
 
     def prepare(self, query: SearchQuery) -> Question:
         """Check every field of the request and settle how it will be ranked."""
@@ -160,6 +162,5 @@ class Asking:
         restrict = None
         if wanted.ids or wanted.metadata:
             with self._store.read(deadline) as read:
-                rids = read.rids_matching(state.query.scope, ids=wanted.ids or None, metadata=wanted.metadata or None)
-            restrict = np.array(rids, np.int32)
+                restrict = self._narrowing.rids(read, state.query.scope, wanted)
         return self._indexes.columns.select(scope_no, state.view, restrict), revision

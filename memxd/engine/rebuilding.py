@@ -51,7 +51,8 @@ def public(change: Change) -> Change:
     """The change as the indexes may see it: without the text of private spans."""
     if change.text is None:
         return change
-    return replace(change, text=public_text(change.text))
+    shown = public_text(change.text)
+    return change if shown is change.text else replace(change, text=shown)
 
 
 class Rebuilding:
@@ -80,6 +81,10 @@ class Rebuilding:
     def is_deaf(self, kind: IndexKind) -> bool:
         """Whether changes are to pass the index by: what it misses comes with its rebuild."""
         return kind in self._deaf
+
+    def is_whole(self, kind: IndexKind) -> bool:
+        """Whether ``require`` would let the index be asked."""
+        return kind not in self._failed and kind not in self._unready
 
     def require(self, kind: IndexKind) -> None:
         """Raise IndexUnavailableError for an index whose answers would lack something."""
@@ -122,7 +127,7 @@ class Rebuilding:
             self._deaf.discard(kind)  # it notes what commits from here on, and the snapshot begins later
             try:
                 # Closed here: the snapshot of a rebuild that was broken off must not live as long as its traceback.
-                with closing(self._rows()) as rows:
+                with closing(self._rows(kind)) as rows:
                     self._by_kind[kind].rebuild(rows, total, progress, revision=revision, deadline=deadline)
             except BaseException:
                 if kind in self._failed or kind in self._unready:
@@ -132,10 +137,10 @@ class Rebuilding:
             self._failed.discard(kind)
             self._unready.discard(kind)
 
-    def _rows(self) -> Generator[Change, None, None]:
+    def _rows(self, kind: IndexKind) -> Generator[Change, None, None]:
         """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
         with self._store.read() as read:
-            for change in read.all_rows():
+            for change in read.all_rows(chunks=kind is IndexKind.VECTOR):
                 self._check_stopping()  # an early end would look like a complete rebuild
                 yield public(change)
 

@@ -14,6 +14,7 @@ from memxd.engine import paging, validate
 from memxd.engine.canonical import digest
 from memxd.engine.embedding import NewChunk, embed_contents
 from memxd.engine.idempotency import Retry
+from memxd.engine.indexes import Indexes
 from memxd.engine.vectors import Vectors
 from memxd.errors import (
     DuplicateMemoryError,
@@ -26,6 +27,7 @@ from memxd.model import (
     Clock,
     Deadline,
     Filter,
+    IndexKind,
     Limits,
     Memory,
     Micros,
@@ -58,8 +60,9 @@ def not_found(id: str) -> MemoryNotFoundError:
 class Records:
     """The verbs on existing memories."""
 
-    def __init__(self, store: Store, vectors: Vectors, clock: Clock) -> None:
+    def __init__(self, store: Store, indexes: Indexes, vectors: Vectors, clock: Clock) -> None:
         self._store = store
+        self._indexes = indexes
         self._vectors = vectors
         self._clock = clock
 
@@ -118,9 +121,14 @@ class Records:
     ) -> tuple[int, int]:
         """How many memories the filter selects, and the store's revision."""
         clean = validate.scope(scope)
-        view = self.view(filter, as_of, include_superseded)
+        return self._count(clean, self.view(filter, as_of, include_superseded), deadline)
+
+    def _count(self, scope: Scope, view: View, deadline: Deadline) -> tuple[int, int]:
+        """From the columns, which count as fast as they select, when they can: they know no ids and no metadata."""
+        if not view.filter.ids and not view.filter.metadata and self._indexes.is_whole(IndexKind.COLUMNS):
+            return self._indexes.columns.count(self._store.scope_no(scope, deadline), view)
         with self._store.read(deadline) as read:
-            return read.count(clean, view), read.revision()
+            return read.count(scope, view), read.revision()
 
     def view(self, filter: Filter, as_of: Micros | None, include_superseded: bool, every_state: bool = False) -> View:
         """A validated filter, seen now."""
@@ -249,8 +257,7 @@ class Records:
         view = self.view(filter, None, False, every_state=True)
         retry = Retry.of(clean, "DeleteMany", request_id, view.filter)
         if dry_run:
-            with self._store.read(deadline) as read:
-                return read.count(clean, view), read.revision()
+            return self._count(clean, view, deadline)
 
         def work(txn: WriteTxn) -> tuple[tuple[int, int], Rids]:
             deleted = txn.delete(txn.select_rids(clean, view))

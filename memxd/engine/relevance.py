@@ -12,16 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memxd.engine.profiles import Plan
 from memxd.model import Mode, RejectReason
 
-#: Intercept and slopes of the mapping.
-BIAS = -3.2
-COSINE_SLOPE = 4.2
-WORD_SLOPE = 2.6
+#: Intercept and slopes of the mapping: of the place in the band, of the word match.
+RELEVANCE = (-3.2, 4.2, 2.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +32,17 @@ class Band:
     shift_cjk: float
     shift_cross: float
 
-    def level(self, cosine: NDArray[np.float64], query_cjk: int, cjk: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Cosines [n] as they would be had question and text one alphabetic script.
+    @property
+    def edges(self) -> tuple[float, float]:
+        """``low`` and ``high``."""
+        return self.low, self.high
 
-        ``query_cjk`` and ``cjk`` [n]: ``text.cjk_share``. A text or question of mixed script is taken as it is.
-        """
-        shift = np.zeros(cosine.shape[0])
-        if query_cjk == 2:
-            shift[cjk == 2] = self.shift_cjk
-            shift[cjk == 0] = self.shift_cross
-        elif query_cjk == 0:
-            shift[cjk == 2] = self.shift_cross
-        return cosine - shift
-
-    def place(self, cosine: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Levelled cosines [n] -> where they lie in the band, 0 at low and 1 at high, cut to -1..2; NaN -> 0."""
-        x = (cosine - self.low) / (self.high - self.low)
-        return np.where(np.isnan(x), 0.0, np.clip(x, -1.0, 2.0))
-
-
-def relevance(place: NDArray[np.float64], word_match: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places in the band [n] and word matches [n] in 0..1 -> relevance [n] in 0..1."""
-    return 1.0 / (1.0 + np.exp(-(BIAS + COSINE_SLOPE * place + WORD_SLOPE * word_match)))
-
-
-def words_alone(word_match: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Relevance when only words were compared (keyword mode, embedder down): the place in the band is taken from
-    the words themselves, so that a full match is likely and a lone common word is not."""
-    return relevance(word_match, word_match)
+    def shifts(self, query_script: int) -> tuple[float, float, float]:
+        """What to take off the cosine of a text of script 0, 1, 2, so that it is as it would be had question and text
+        one alphabetic script. Scripts as ``text.cjk_share`` tells them; a mixed one (1) is taken as it is."""
+        if query_script == 2:
+            return self.shift_cross, 0.0, self.shift_cjk
+        return (0.0, 0.0, self.shift_cross) if query_script == 0 else (0.0, 0.0, 0.0)
 
 
 def rejection(

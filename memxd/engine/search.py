@@ -43,8 +43,10 @@ from memxd.model import (
     SearchAnswer,
     SearchQuery,
 )
+from memxd.model.quick import quick
 from memxd.store import ReadTxn, Row, Store
 
+_hit = quick(Hit)
 #: Rows with their position among the candidates, best first.
 Placed: TypeAlias = list[tuple[int, Row]]
 
@@ -119,9 +121,8 @@ class Searching:
         plan = state.plan
         while True:
             found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
-            ranked = self._ranker.rank(plan, found, selection, state.asked_at)
-            full = max(found.vector_rids.size, found.keyword_rids.size) >= plan.candidates
-            if ranked.kept.size >= plan.k or not full or plan.profile is not Profile.BALANCED:
+            ranked = self._ranker.rank(plan, found, state.asked_at)
+            if ranked.kept.size >= plan.k or found.most < plan.candidates or plan.profile is not Profile.BALANCED:
                 return found, ranked
             plan = replace(plan, candidates=4 * plan.candidates)
 
@@ -134,8 +135,8 @@ class Searching:
         return rejection(
             plan,
             best_cosine=ranked.best_cosine,
-            keyword_hits=int(found.keyword_rids.size),
-            candidates=len(ranked.order),
+            keyword_hits=len(found.legs.keyword_rids),
+            candidates=ranked.ranked,
             best_relevance=ranked.best_relevance,
         )
 
@@ -148,7 +149,7 @@ class Searching:
             rejected=True,
             reject_reason=reason,
             best_relevance=ranked.best_relevance if ranked else 0.0,
-            candidates=len(ranked.order) if ranked else 0,
+            candidates=ranked.ranked if ranked else 0,
             degraded=tuple(state.degraded),
             timings=state.watch.report(),
             plan=str(state.plan) if state.query.explain else "",
@@ -181,7 +182,7 @@ class Searching:
             hits=tuple(hits),
             revision=revision,
             best_relevance=ranked.best_relevance,
-            candidates=len(ranked.order),
+            candidates=ranked.ranked,
             folded=ranked.folded_count,
             below_min_relevance=below,
             degraded=tuple(state.degraded),
@@ -229,14 +230,8 @@ class Searching:
             else [None] * len(rows)
         )
         return [
-            Hit(
-                memory=row.memory,
-                rank=n + 1,
-                score=float(ranked.score[position]),
-                relevance=float(ranked.relevance[position]),
-                explanation=explanations[n],
-            )
-            for n, (position, row) in enumerate(rows)
+            _hit(row.memory, n, float(ranked.score[position]), float(ranked.relevance[position]), explanation)
+            for n, ((position, row), explanation) in enumerate(zip(rows, explanations, strict=True), 1)
         ]
 
     def _expand(

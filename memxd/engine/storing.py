@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from memxd.engine import validate
+from memxd.engine.content import public_text
 from memxd.engine.embedding import Embedding, embed_contents, own_vector, to_bytes
 from memxd.engine.idempotency import Retry
-from memxd.engine.stream import groups
+from memxd.engine.stream import Grouped, groups
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError, MemoryNotFoundError, MemxdError
+from memxd.index.lexical.analyzer import document_terms
 from memxd.model import NO_DEADLINE, Deadline, Memory, MemoryType, NewMemory, Scope, StoreAnswer
-from memxd.store import ReadTxn, Row, Store, WriteTxn
+from memxd.store import ReadTxn, Row, Store, Terms, WriteTxn
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +30,19 @@ GROUP = 64
 Item = tuple[Scope, NewMemory, str] | MemxdError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Ready:
-    """A validated item, with its vectors once they are made. ``skipped``: not embedded, because an equal row exists."""
+    """A validated item, with its vectors once they are made. ``skipped``: not embedded, because an equal row exists.
+
+    ``terms``: what the keyword index makes of it, made here so that the writer thread has less to do while others wait.
+    """
 
     scope: Scope
     new: NewMemory
     retry: Retry
     embedding: Embedding
     skipped: bool = False
+    terms: Terms | None = None
 
     @property
     def type(self) -> MemoryType:
@@ -66,7 +72,9 @@ class Storing:
             raise answer
         return answer
 
-    def store_many(self, items: Iterable[Item], deadline: Deadline = NO_DEADLINE) -> Iterator[StoreAnswer | MemxdError]:
+    def store_many(
+        self, items: Iterable[Item] | Grouped[Item], deadline: Deadline = NO_DEADLINE
+    ) -> Iterator[StoreAnswer | MemxdError]:
         """Store a stream; one answer or refusal for each item, in order, as soon as it is durable.
 
         Whatever has arrived meanwhile, up to 64 items, is embedded and committed together.
@@ -105,17 +113,26 @@ class Storing:
 
     def _store_ready(self, items: list[_Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
         """Embed what needs it, then one transaction for each item, all in one commit."""
-        with self._store.read(deadline) as read:
-            marked = [replace(i, skipped=self._is_known(read, i)) for i in items]
-        answers = self._commit_all(self._embed(marked, deadline), deadline)
+        pending = [item for item in items if item.embedding.pending]
+        if pending:
+            with self._store.read(deadline) as read:
+                for item in pending:
+                    item.skipped = self._is_known(read, item)
+        answers = self._commit_all(items, deadline)
         again = [n for n, a in enumerate(answers) if isinstance(a, _EqualRowGoneError)]
+        for n in again:
+            items[n].skipped = False
         if again:
-            second = self._embed([replace(items[n], skipped=False) for n in again], deadline)
-            for n, answer in zip(again, self._commit_all(second, deadline), strict=True):
+            for n, answer in zip(again, self._commit_all([items[n] for n in again], deadline), strict=True):
                 answers[n] = answer
         return answers
 
     def _commit_all(self, items: list[_Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
+        """Everything that takes time but no transaction, then the transactions."""
+        self._embed(items, deadline)
+        for item in items:
+            if not item.skipped:
+                item.terms = document_terms(public_text(item.new.content))
         return self._store.write_all([_committer(item) for item in items], deadline)
 
     def _is_known(self, read: ReadTxn, item: _Ready) -> bool:
@@ -127,24 +144,22 @@ class Storing:
             return True
         return not item.new.allow_duplicate and _equal_row(read, scope_no, item) is not None
 
-    def _embed(self, items: list[_Ready], deadline: Deadline) -> list[_Ready]:
-        """The items with their vectors; those that cannot have any now stay pending."""
+    def _embed(self, items: list[_Ready], deadline: Deadline) -> None:
+        """Give the items their vectors; those that cannot have any now stay pending."""
         lacking = [
-            n
-            for n, item in enumerate(items)
+            item
+            for item in items
             if item.embedding.pending and not item.skipped and self._vectors.may_embed(item.new.private)
         ]
-        result = list(items)
         if not lacking:
-            return result
+            return
         try:
-            made = embed_contents(self._vectors.embedder, [items[n].new.content for n in lacking], deadline)
+            made = embed_contents(self._vectors.embedder, [item.new.content for item in lacking], deadline)
         except EmbedderUnavailableError as error:
             log.warning("storing %d memories without vectors: %s", len(lacking), error.message)
-            return result
-        for n, chunks in zip(lacking, made, strict=True):
-            result[n] = replace(items[n], embedding=Embedding(chunks))
-        return result
+            return
+        for item, chunks in zip(lacking, made, strict=True):
+            item.embedding = Embedding(chunks)
 
 
 #: Holds a place in a list of answers until the real one is there.
@@ -173,9 +188,10 @@ def _store_in(txn: WriteTxn, item: _Ready) -> tuple[StoreAnswer, list[int]]:
         raise _EqualRowGoneError("the equal memory was changed meanwhile")
     else:
         row = _insert(txn, item)
-    _supersede(txn, item.scope, new, row)
-    stored = txn.get(item.scope, row.memory.id) or row
-    return StoreAnswer(stored.memory, txn.revision(), equal is not None), [row.rid]
+    if new.supersedes:
+        _supersede(txn, item.scope, new, row)
+        row = txn.get(item.scope, row.memory.id) or row
+    return StoreAnswer(row.memory, txn.revision(), equal is not None), [row.rid]
 
 
 def _insert(txn: WriteTxn, item: _Ready) -> Row:
@@ -192,6 +208,7 @@ def _insert(txn: WriteTxn, item: _Ready) -> Row:
         private=new.private,
         source=new.source,
         chunks=None if item.embedding.pending else item.embedding.chunks,
+        terms=item.terms,
     )
 
 
@@ -208,8 +225,6 @@ def _merge_into(txn: WriteTxn, row: Row, new: NewMemory) -> Row:
 
 
 def _supersede(txn: WriteTxn, scope: Scope, new: NewMemory, row: Row) -> None:
-    if not new.supersedes:
-        return
     found = txn.get_many(scope, new.supersedes)
     for n, id in enumerate(new.supersedes):
         if id not in found:

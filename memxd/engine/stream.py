@@ -1,6 +1,7 @@
 """Reading a caller's stream in groups without ever waiting for a group to fill.
 
-Owns the small reader thread that makes "everything that has arrived, at most n" possible over a blocking iterator. A
+Owns the small reader thread that makes "everything that has arrived, at most n" possible over a blocking iterator; a
+stream that has a reader of its own (``Grouped``) is asked directly, since each thread that an item passes costs. A
 caller that sends one item and waits for its answer is answered at once; one that pours is served in groups. Called by
 storing.py.
 """
@@ -10,12 +11,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from queue import Empty, Full, Queue
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
 #: Seconds between looks at whether the consumer has gone.
 _POLL = 0.1
+
+
+@runtime_checkable
+class Grouped(Protocol[T]):
+    """A stream that knows itself what has arrived."""
+
+    def groups(self, size: int) -> Iterator[list[T]]:
+        """Lists of 1..size items in order, each as large as what has arrived."""
+        ...
 
 
 class _End:
@@ -25,11 +35,15 @@ class _End:
         self.error = error
 
 
-def groups(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def groups(items: Iterable[T] | Grouped[T], size: int) -> Iterator[list[T]]:
     """Lists of 1..size items in order, each as large as what has arrived; the reader is at most ``size`` ahead.
 
     An exception of ``items`` is raised here after everything before it was yielded.
     """
+    return items.groups(size) if isinstance(items, Grouped) else _read_ahead(items, size)
+
+
+def _read_ahead(items: Iterable[T], size: int) -> Iterator[list[T]]:
     queue: Queue[T | _End] = Queue(maxsize=size)
     gone = threading.Event()
 

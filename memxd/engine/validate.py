@@ -36,23 +36,8 @@ from memxd.model import (
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 MUTABLE = frozenset(
-    {
-        "content",
-        "type",
-        "tags",
-        "metadata",
-        "importance",
-        "event_at",
-        "valid_until",
-        "private",
-        "source",
-        "state",
-    }
+    ("content", "type", "tags", "metadata", "importance", "event_at", "valid_until", "private", "source", "state")
 )
-
-
-#: Scopes of up to so many characters are remembered once they are checked, the newest few.
-_SHORT_SCOPE = 512
 
 
 def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
@@ -61,12 +46,13 @@ def fail(field: str, description: str, **metadata: str) -> InvalidArgumentError:
 
 
 def scope(value: Scope) -> Scope:
-    """The scope in NFC and trimmed; refuses blank, long and unprintable parts."""
-    short = len(value.agent_id) + len(value.user_id) <= _SHORT_SCOPE
-    return _checked_scope(value) if short else _check_scope(value)
+    """The scope in NFC and trimmed; refuses blank, long and unprintable parts. Short ones are remembered."""
+    short = len(value.agent_id) + len(value.user_id) <= 2 * Limits.SCOPE_PART
+    return _scope(value) if short else _scope.__wrapped__(value)
 
 
-def _check_scope(value: Scope) -> Scope:
+@lru_cache(maxsize=1_024)
+def _scope(value: Scope) -> Scope:
     return Scope(_scope_part("scope.agent_id", value.agent_id), _scope_part("scope.user_id", value.user_id))
 
 
@@ -82,9 +68,6 @@ def _scope_part(field: str, text: str) -> str:
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in part):
         raise fail(field, "must not hold control characters")
     return part
-
-
-_checked_scope = lru_cache(maxsize=1_024)(_check_scope)
 
 
 def identifier(field: str, text: str) -> str:

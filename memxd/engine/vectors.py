@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memxd.embed import Embedder
 from memxd.model import Degradation, DegradedCause
-from memxd.store import Store, WriteTxn
+from memxd.store import ReadTxn, Store, WriteTxn
 
 log = logging.getLogger(__name__)
 
@@ -47,18 +47,36 @@ class Vectors:
         )
 
 
+def model_of(embedder: Embedder) -> tuple[str, int]:
+    """The embedder's model and its dimension."""
+    return embedder.info.id, embedder.info.dimension
+
+
+def stored_model(store: Store) -> tuple[str, int] | None:
+    """The model that the store's vectors are of and its dimension; None while it holds no memories."""
+    with store.read() as read:
+        return _noted(read)
+
+
+def _noted(read: ReadTxn) -> tuple[str, int] | None:
+    model, dimension = read.meta_get("model_id"), read.meta_get("model_dimension")
+    if model is None or dimension is None or read.is_empty():
+        return None
+    return model, int(dimension)
+
+
 def open_vectors(store: Store, embedder: Embedder) -> Vectors:
     """Read which model the store is of; a store without memories takes the embedder's."""
     info = embedder.info
 
     def note(txn: WriteTxn) -> Vectors:
-        model, dimension = txn.meta_get("model_id"), txn.meta_get("model_dimension")
-        if model is None or dimension is None or txn.totals().memories == 0:
+        noted = _noted(txn)
+        if noted is None:
             txn.meta_set("model_id", info.id)
             txn.meta_set("model_dimension", str(info.dimension))
             txn.meta_set("model_passage_prefix", info.passage_prefix)
             return Vectors(embedder, info.id, info.dimension)
-        return Vectors(embedder, model, int(dimension))
+        return Vectors(embedder, *noted)
 
     vectors = store.write(note)
     if not vectors.matched:

@@ -6,6 +6,7 @@ becomes a MemxdError. Knows no format. Used by the indexes under this package.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import weakref
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
 
-__all__ = ["Watched", "block_sums", "fsync_directory", "storage_error", "write_whole"]
+__all__ = ["Watched", "add_sums", "block_sums", "fsync_directory", "storage_error", "write_whole"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -32,6 +33,12 @@ def storage_error(error: OSError, what: str) -> MemxdError:
     return StorageFailedError(f"the disk refused to write {what}: {error.strerror or type(error).__name__}")
 
 
+# As os.lseek, but without giving the interpreter's lock away: a search asks for some twenty files, and would have to
+# win the lock back each time from whoever is busy. Answers -1 for an error, which counts as cut short.
+_seek = ctypes.PyDLL(None).lseek
+_seek.argtypes, _seek.restype = (ctypes.c_int, ctypes.c_long, ctypes.c_int), ctypes.c_long
+
+
 class Watched:
     """A mapped file's size, asked anew before the map is read: reading beyond the end of a file that somebody cut short
     kills the process. Its handle stays open as long as the object lives, so a name that goes to another file does not
@@ -44,7 +51,8 @@ class Watched:
 
     def holds(self, size: int | None = None) -> bool:
         """True while the file has at least ``size`` bytes (None: what it had at first)."""
-        return os.fstat(self._file).st_size >= (self.size if size is None else size)
+        end: int = _seek(self._file, 0, os.SEEK_END)
+        return end >= (self.size if size is None else size)
 
 
 def fsync_directory(directory: Path) -> None:
@@ -84,3 +92,8 @@ def block_sums(data: npt.NDArray[np.uint8]) -> tuple[int, int]:
     last = int.from_bytes(data[whole:].tobytes(), "little")
     total = int(np.add.reduce(words, dtype=np.uint64)) + last
     return int(np.bitwise_xor.reduce(words)) ^ last, total % 2**64
+
+
+def add_sums(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    """The sums of two pieces of data that lie behind each other, the first one padded to 8 bytes."""
+    return first[0] ^ second[0], (first[1] + second[1]) % 2**64

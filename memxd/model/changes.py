@@ -50,7 +50,8 @@ class Change:
     """One row's newest state at ``revision``, for every index; idempotent, the last one wins.
 
     ``features`` None = the row is gone. ``text`` None = the indexed text did not change. ``chunks`` None = the vectors
-    did not change; ``()`` = it has none (pending). ``dead_vids`` are vectors that no longer count.
+    did not change; ``()`` = it has none (pending). ``dead_vids`` are vectors that no longer count. ``terms``: what the
+    keyword index makes of the public part of ``text`` (term -> how often, length), when that was done beforehand.
     """
 
     revision: int
@@ -59,3 +60,4 @@ class Change:
     text: str | None = None
     chunks: tuple[Chunk, ...] | None = None
     dead_vids: tuple[int, ...] = ()
+    terms: tuple[dict[str, int], int] | None = None

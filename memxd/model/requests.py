@@ -6,10 +6,14 @@ Frozen shapes without logic; None means the documented default, which ``engine/`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from memxd.model.base import Json, Micros
 from memxd.model.enums import Dedup, MemoryType, Mode, Profile, State
 from memxd.model.nouns import NO_FILTER, Filter, Scope
+
+#: Numbers of a vector: a tuple, or the memory of a float32 array (its ``data``), which costs a hundredth.
+Vector: TypeAlias = tuple[float, ...] | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class NewMemory:
     source: str = ""
     supersedes: tuple[str, ...] = ()
     allow_duplicate: bool = False
-    vector: tuple[float, ...] | None = None
+    vector: Vector | None = None
     model_id: str = ""
 
 
@@ -89,7 +93,7 @@ class SearchQuery:
     time_zone: str = ""
     include_superseded: bool = False
     exact: bool = False
-    vector: tuple[float, ...] | None = None
+    vector: Vector | None = None
     model_id: str = ""
     expand_links: int = 0
     timings: bool = False

@@ -44,32 +44,48 @@ class _Reader:
     The thread ends with the call: the iterator stops or raises when the call is over, however it ends.
     """
 
-    def __init__(self, requests: Iterator[pb.StoreManyRequest]) -> None:
+    def __init__(self, requests: Iterator[pb.StoreManyRequest], gate: Gate) -> None:
         self._requests = requests
+        self._gate = gate
         self._arrived: queue.Queue[pb.StoreManyRequest | _End] = queue.Queue(AHEAD)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._read, name="memxd-stream-reader", daemon=True)
         self._thread.start()
 
-    def items(self, gate: Gate) -> Iterator[Item]:
-        """Each item for the engine, or its refusal. Raises ShuttingDownError, CancelledError, StreamIdleError."""
-        since = time.monotonic()
+    def groups(self, size: int) -> Iterator[list[Item]]:
+        """What has arrived, up to ``size`` items or refusals at once, for the engine. Raises ShuttingDownError,
+        CancelledError, StreamIdleError."""
         while not self._closed.is_set():
-            gate.check_draining()
-            try:
-                arrived = self._arrived.get(timeout=_LOOK)
-            except queue.Empty:
-                if time.monotonic() - since >= gate.stream_idle:
-                    raise StreamIdleError(
-                        f"no item came for {gate.stream_idle:g} s; everything that came was answered, open a new stream"
-                    ) from None
-                continue
+            group: list[Item] = []
+            arrived = self._first()
+            while not isinstance(arrived, _End):
+                group.append(_item(arrived))
+                if len(group) == size:
+                    break
+                try:
+                    arrived = self._arrived.get_nowait()
+                except queue.Empty:
+                    break
+            if group:
+                yield group
             if isinstance(arrived, _End):
                 if arrived.error is not None:
                     raise arrived.error
                 return
-            yield _item(arrived)
-            since = time.monotonic()
+
+    def _first(self) -> pb.StoreManyRequest | _End:
+        """The next item, waited for as long as the stream may be idle."""
+        since = time.monotonic()
+        while True:
+            self._gate.check_draining()
+            try:
+                return self._arrived.get(timeout=_LOOK)
+            except queue.Empty:
+                if time.monotonic() - since >= self._gate.stream_idle:
+                    raise StreamIdleError(
+                        f"no item came for {self._gate.stream_idle:g} s; everything that came was answered, "
+                        "open a new stream"
+                    ) from None
 
     def close(self) -> None:
         """Let the thread end although nobody takes its items any more."""
@@ -101,9 +117,9 @@ def store_many(
     requests: Iterator[pb.StoreManyRequest], gate: Gate, deadline: Deadline
 ) -> Iterator[pb.StoreManyResponse]:
     """Answer each item in order. Ends the call with an error only when the daemon stops or the caller is gone."""
-    reader = _Reader(requests)
+    reader = _Reader(requests, gate)
     try:
-        for index, result in enumerate(gate.engine.store_many(reader.items(gate), deadline=deadline)):
+        for index, result in enumerate(gate.engine.store_many(reader, deadline=deadline)):
             yield _response(index, result)
     finally:
         reader.close()

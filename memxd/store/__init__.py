@@ -17,6 +17,7 @@ from memxd.store.types import (
     Row,
     RowPage,
     ScopeTotals,
+    Terms,
     Totals,
     Version,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "RowPage",
     "ScopeTotals",
     "Store",
+    "Terms",
     "Totals",
     "Version",
     "WriteTxn",

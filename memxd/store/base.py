@@ -17,10 +17,12 @@ from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Sc
 from memxd.store import codec
 from memxd.store.counters import Counters
 from memxd.store.identity import renew
-from memxd.store.types import Row, ScopeTotals, Totals
+from memxd.store.recent import Recent
+from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
-_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'), '[' || coalesce(group_concat(r), '') || ']'
- FROM (SELECT {codec.ROW} AS r FROM memories AS m WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
+_SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
+ '[' || coalesce(group_concat(r), '') || ']' FROM (SELECT {codec.ROW} AS r FROM memories AS m
+ WHERE m.rid IN (SELECT value FROM json_each(?)) AND +m.scope_no = ?)"""
 #: Bits of changes.parts: what a change touched besides the row's features.
 TEXT = 1
 CHUNKS = 2
@@ -36,6 +38,7 @@ class Context:
     counters: Counters
     scopes: dict[int, Scope] = field(default_factory=dict)
     numbers: dict[Scope, int] = field(default_factory=dict)
+    recent: Recent = field(default_factory=Recent)
 
 
 class ReadBase:
@@ -73,6 +76,18 @@ class ReadBase:
         )
         return [ScopeTotals(Scope(agent, user), total, active) for agent, user, total, active in found.fetchall()]
 
+    def is_empty(self) -> bool:
+        """Whether there are no memories at all."""
+        [found] = self._connection.execute("SELECT EXISTS(SELECT 1 FROM memories)").fetchone()
+        return not found
+
+    def holds_more_than(self, rows: int) -> bool:
+        """Whether there are more memories than this; takes time by that number only."""
+        [found] = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM memories LIMIT ?)", (rows + 1,)
+        ).fetchone()
+        return bool(found > rows)
+
     def totals(self) -> Totals:
         """Counts over all scopes."""
         return Totals(
@@ -91,12 +106,25 @@ class ReadBase:
     def survivors(self, scope_no: int, rids: Sequence[int]) -> tuple[dict[int, Row], int]:
         """The rows of ``rids`` by rid, without those that are gone or of another scope, and the newest revision.
 
-        One statement, so both are of one moment also outside of a transaction, and one row.
+        All of one moment, also outside of a transaction: what is not among the recent rows is read by one statement
+        that answers with one row, and all of it when something was committed meanwhile.
         """
-        [revision, text] = self._connection.execute(
-            _SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)
-        ).fetchone()
-        return {values[0]: self._decode(values) for values in json.loads(text)}, revision or 0
+        recent = self._context.recent
+        known, revision, ticket = recent.get(rids)
+        if len(known) < len(rids):
+            lacking = [rid for rid in rids if rid not in known]
+            read, size, revision = self._read_survivors(scope_no, lacking)
+            if recent.is_valid(ticket):
+                recent.put(read, size, ticket)
+            elif known:
+                known = {}
+                read, _, revision = self._read_survivors(scope_no, rids)
+            known |= {values[0]: values for values in read}
+        return {rid: self._decode(values) for rid, values in known.items() if values[1] == scope_no}, revision
+
+    def _read_survivors(self, scope_no: int, rids: Sequence[int]) -> tuple[list[list[Any]], int, int]:
+        [revision, text] = self._connection.execute(_SURVIVORS, (f"[{','.join(map(str, rids))}]", scope_no)).fetchone()
+        return json.loads(text), len(text), revision or 0
 
     def _scope(self, number: int) -> Scope:
         known = self._context.scopes.get(number)
@@ -137,6 +165,7 @@ class WriteBase(ReadBase):
         super().__init__(connection, context)
         self.changes: list[Change] = []
         self.erased = False
+        self._numbers: dict[Scope, int] = {}  # of scopes that stood there when a function of this transaction asked
         self._revision = super().revision()
 
     def revision(self) -> int:
@@ -149,13 +178,16 @@ class WriteBase(ReadBase):
 
     def back_to(self, mark: tuple[int, int]) -> None:
         """Forget what was done since ``mark``; the savepoint has been rolled back."""
+        self._numbers.clear()
         self._revision = mark[0]
         del self.changes[mark[1] :]
 
     def scope_no(self, scope: Scope, create: bool = True) -> int:
         """The number of a scope, made when it is new (``create`` False: 0 for none, numbers start at 1)."""
-        number = super().scope_no(scope)
-        if number is None and create:
+        number = self._numbers.get(scope) or super().scope_no(scope)
+        if number is not None:
+            self._numbers[scope] = number
+        elif create:  # not remembered: this function may yet be undone
             number = self._connection.execute(
                 "INSERT INTO scopes(agent_id, user_id) VALUES (?, ?)", (scope.agent_id, scope.user_id)
             ).lastrowid
@@ -189,6 +221,7 @@ class WriteBase(ReadBase):
         chunks: tuple[Chunk, ...] | None = None,
         dead_vids: tuple[int, ...] = (),
         at: Micros | None = None,
+        terms: Terms | None = None,
     ) -> None:
         """Write the row of ``changes`` that belongs to ``revision`` and keep the change for the indexes."""
         parts = (TEXT if text is not None else 0) | (CHUNKS if chunks is not None else 0)
@@ -196,7 +229,7 @@ class WriteBase(ReadBase):
             "INSERT INTO changes(revision, rid, at, parts, dead_vids) VALUES (?, ?, ?, ?, ?)",
             (revision, rid, self._now() if at is None else at, parts, codec.to_json(dead_vids) if dead_vids else None),
         )
-        self.changes.append(Change(revision, rid, features, text, chunks, dead_vids))
+        self.changes.append(Change(revision, rid, features, text, chunks, dead_vids, terms))
 
     def _log_row(
         self,

@@ -15,7 +15,8 @@ from memxd.model import Change, Chunk, Micros
 from memxd.store import codec
 from memxd.store.base import CHUNKS, TEXT, ReadBase, WriteBase
 
-_BATCH = 500
+#: Rows that are read at once; few, because while their JSON is parsed no other thread runs.
+_BATCH = 100
 _TOUCHED = f"""SELECT max(revision) AS newest, rid, max(parts & {TEXT}) | max(parts & {CHUNKS}),
  '[' || group_concat(dead_vids) || ']' FROM changes WHERE revision > ? GROUP BY rid ORDER BY newest"""
 _CHUNKS = "SELECT rid, vid, number, start, stop, vector FROM chunks WHERE rid IN (SELECT value FROM json_each(?))"
@@ -54,13 +55,23 @@ class ChangeReads(ReadBase):
         oldest = self.oldest_change()
         return oldest is not None and oldest <= revision + 1
 
+    def touched_since(self, revision: int, limit: int) -> list[int] | None:
+        """The rids of all changes after ``revision``; None when they are more than ``limit`` or no longer all known."""
+        if not self.can_replay(revision):
+            return None
+        found = self._connection.execute(
+            "SELECT rid FROM changes WHERE revision > ? LIMIT ?", (revision, limit + 1)
+        ).fetchall()
+        return [rid for (rid,) in found] if len(found) <= limit else None
+
     def oldest_change(self) -> int | None:
         """The oldest revision still in the log; None = the log is empty."""
         [oldest] = self._connection.execute("SELECT min(revision) FROM changes").fetchone()
         return None if oldest is None else int(oldest)
 
-    def all_rows(self) -> Iterator[Change]:
-        """Every row, by rid ascending, whole, at this snapshot's ``revision()``: what an index is rebuilt from.
+    def all_rows(self, *, chunks: bool = True) -> Iterator[Change]:
+        """Every row, by rid ascending, at this snapshot's ``revision()``, whole (vectors only with ``chunks``): what
+        an index is rebuilt from.
 
         An empty store yields nothing: tell the index the revision besides.
         """
@@ -73,7 +84,8 @@ class ChangeReads(ReadBase):
             if not found:
                 break
             last = found[-1][0]
-            yield from self._changes([_Touched(revision, rid, TEXT | CHUNKS, None) for (rid,) in found])
+            parts = TEXT | CHUNKS if chunks else TEXT
+            yield from self._changes([_Touched(revision, rid, parts, None) for (rid,) in found])
 
     def _changes(self, batch: list[_Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])

@@ -89,8 +89,9 @@ def facts(metadata: Json) -> list[int]:
 def row(values: list[Any], scope_of: Callable[[int], Scope], counters: Counters) -> Row:
     """The row that a ``ROW`` array tells of, with the counts that are not flushed yet."""
     (
-        rid, scope_no, identity, content, kind, tags, metadata, importance, created_at, updated_at, event_at, valid_until,
-        state, private, source, revision, accesses, accessed_at, retrievals, retrieved_at, pending, superseded_by, _, _,
+        rid, scope_no, identity, content, kind, tags, metadata, importance, created_at, updated_at, event_at,
+        valid_until, state, private, source, revision, accesses, accessed_at, retrievals, retrieved_at, pending,
+        superseded_by, _, _,
     ) = values  # fmt: skip
     if counters.counted:
         accesses, accessed_at, retrievals, retrieved_at = counters.present(

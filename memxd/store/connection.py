@@ -31,9 +31,10 @@ _WRITER = (
     "PRAGMA secure_delete = ON",
     "PRAGMA wal_autocheckpoint = 1000",
     f"PRAGMA journal_size_limit = {16 * _MEBIBYTE}",
-    "PRAGMA cache_size = -65536",
+    "PRAGMA cache_size = -32768",
 )
-_READER = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
+#: Eight readers or more: what they read again is mostly upper pages of trees, and the system caches the rest.
+_READER = ("PRAGMA query_only = ON", "PRAGMA cache_size = -4096")
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 512 * _MEBIBYTE),
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),

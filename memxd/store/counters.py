@@ -30,10 +30,12 @@ _NONE = Counts()
 _FLUSH = """UPDATE memories SET access_count = access_count + c.accesses,
  last_accessed_at = coalesce(c.accessed_at, last_accessed_at), retrieval_count = retrieval_count + c.retrievals,
  last_retrieved_at = coalesce(c.retrieved_at, last_retrieved_at)
- FROM (SELECT value ->> 0 AS rid, value ->> 1 AS accesses, value ->> 2 AS accessed_at, value ->> 3 AS retrievals,
- value ->> 4 AS retrieved_at FROM json_each(?1)) AS c WHERE memories.rid = c.rid"""
-_TOTALS = """SELECT json_group_array(json_array(rid, access_count, last_accessed_at, retrieval_count, last_retrieved_at))
- FROM memories WHERE rid IN (SELECT value ->> 0 FROM json_each(?1))"""
+ FROM (SELECT json_extract(value, '$[0]') AS rid, json_extract(value, '$[1]') AS accesses,
+ json_extract(value, '$[2]') AS accessed_at, json_extract(value, '$[3]') AS retrievals,
+ json_extract(value, '$[4]') AS retrieved_at FROM json_each(?)) AS c WHERE memories.rid = c.rid"""
+_TOTALS = """SELECT
+ json_group_array(json_array(rid, access_count, last_accessed_at, retrieval_count, last_retrieved_at))
+ FROM memories WHERE rid IN (SELECT json_extract(value, '$[0]') FROM json_each(?))"""
 
 
 class Counters:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from memxd.model import Filter, State, TimeRange, View
 from memxd.store import codec
 
 #: What leads: an order's index, the created or event index, a set of rids, or scope and state.
 Lead = Literal["order", "created", "began", "rids", "state"]
+_TAGGED = "SELECT rid FROM memory_tags WHERE scope_no = ? AND tag IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,43 @@ def where(scope_no: int, view: View, lead: Lead) -> Where:
     out.add(("+" if lead == "rids" else "") + "m.scope_no = ?", scope_no)
     _add_visibility(out, view, "m.state" if lead == "state" else "+m.state")
     _add_attributes(out, view.filter)
+    # Where an order leads, a page is full soon: look each row up instead of gathering all that a tag or key selects.
+    member = "EXISTS ({} AND rid = m.rid)" if lead == "order" else "m.rid IN ({})"
     for narrowing in narrowings(scope_no, view.filter):
-        out.add(f"m.rid IN ({narrowing.sql})", *narrowing.parameters)
+        out.add(member.format(narrowing.sql), *narrowing.parameters)
     if view.filter.tags_none:
-        out.add(
-            "m.rid NOT IN (SELECT rid FROM memory_tags WHERE scope_no = ? AND tag IN (SELECT value FROM json_each(?)))",
-            scope_no,
-            _listed(view.filter.tags_none),
-        )
+        out.add("NOT " + member.format(_TAGGED), scope_no, _listed(view.filter.tags_none))
     return out.done()
+
+
+def spans(scope_no: int, view: View) -> list[tuple[Lead, str, Where]]:
+    """Conditions that an index can find rows by, other than the narrowings: (what leads, index, query for the rows)."""
+    conditions = view.filter
+    out: list[tuple[Lead, str, Where]] = []
+    for lead, column, index, span in (
+        ("created", "m.created_at", "memories_created", conditions.created),
+        ("began", "m.began_at", "memories_began", conditions.event),
+    ):
+        if span is not None:
+            build = _Builder()
+            build.add("m.scope_no = ?", scope_no)
+            _add_range(build, column, span)
+            out.append((cast("Lead", lead), index, _from(index, build)))
+    if conditions.states and view.as_of is None:
+        build = _Builder()
+        build.add("m.scope_no = ?", scope_no)
+        build.add(_state_among(conditions.states, "m.state"))
+        out.append(("state", "memories_state", _from("memories_state", build)))
+    return out
+
+
+def _from(index: str, build: _Builder) -> Where:
+    found = build.done()
+    return Where(f"SELECT m.rid FROM memories AS m INDEXED BY {index} WHERE {found.sql}", found.parameters)
+
+
+def _state_among(states: frozenset[State], column: str) -> str:
+    return f"{column} IN ({', '.join(str(int(s)) for s in sorted(states))})"
 
 
 def lead_of(view: View) -> Lead:
@@ -90,12 +119,7 @@ def narrowings(scope_no: int, conditions: Filter) -> list[Where]:
         for tag in sorted(conditions.tags_all)
     ]
     if conditions.tags_any:
-        out.append(
-            Where(
-                "SELECT rid FROM memory_tags WHERE scope_no = ? AND tag IN (SELECT value FROM json_each(?))",
-                (scope_no, _listed(conditions.tags_any)),
-            )
-        )
+        out.append(Where(_TAGGED, (scope_no, _listed(conditions.tags_any))))
     return out
 
 
@@ -106,7 +130,7 @@ def _add_visibility(out: _Builder, view: View, state: str) -> None:
         out.add("(m.valid_until IS NULL OR m.valid_until > ?)", view.as_of)
         out.add(f"{state} <> {State.ARCHIVED:d}")
     elif view.filter.states:
-        out.add(f"{state} IN ({', '.join(str(int(s)) for s in sorted(view.filter.states))})")
+        out.add(_state_among(view.filter.states, state))
     elif view.every_state:
         return
     elif view.include_superseded:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class Job(NamedTuple):
     def wait(self) -> Any:
         """Its result or error. A deadline that passes takes the job back, unless it has begun: then only its outcome
         is the truth, and is waited for."""
-        if self.deadline is NO_DEADLINE:
+        if self.deadline is NO_DEADLINE or self.future.done():
             return self.future.result()
         while True:
             left = self.deadline.remaining()
@@ -66,27 +66,27 @@ class Job(NamedTuple):
 
 
 class Inbox:
-    """The bounded queue of jobs, with an end."""
+    """The bounded queue of jobs, with an end. Jobs that were put together are taken together."""
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[Job | None] = queue.Queue(_SIZE)
+        self._queue: queue.Queue[Sequence[Job] | None] = queue.Queue(_SIZE)
         self._gate = threading.Lock()  # held while queueing, so that nothing is queued behind the end
         self._closed = False
 
-    def put(self, job: Job) -> None:
-        """Queue a job, waiting for room as long as its deadline allows; ShuttingDownError after ``close``."""
+    def put(self, jobs: Sequence[Job], deadline: Deadline) -> None:
+        """Queue jobs, waiting for room as long as the deadline allows; ShuttingDownError after ``close``."""
         while True:
-            job.deadline.check()
+            deadline.check()
             with self._gate:
                 if self._closed:
                     raise ShuttingDownError("the daemon is stopping")
                 if not self._queue.full():
-                    self._queue.put_nowait(job)
+                    self._queue.put_nowait(jobs)
                     return
             time.sleep(_FULL_WAIT)
 
-    def take(self, timeout: float) -> Job | None:
-        """The next job, None at the end. Raises queue.Empty when there is none in time (seconds; 0 = at once)."""
+    def take(self, timeout: float) -> Sequence[Job] | None:
+        """The next jobs, None at the end. Raises queue.Empty when there is none in time (seconds; 0 = at once)."""
         return self._queue.get(timeout=timeout) if timeout else self._queue.get_nowait()
 
     def close(self) -> None:
@@ -102,8 +102,9 @@ class Inbox:
             self._closed = True
         while True:
             try:
-                job = self._queue.get_nowait()
+                jobs = self._queue.get_nowait()
             except queue.Empty:
                 return
-            if job is not None and job.begin():
-                job.future.set_exception(StorageFailedError("the store takes no more writes; nothing was stored"))
+            for job in jobs or ():
+                if job.begin():
+                    job.future.set_exception(StorageFailedError("the store takes no more writes; nothing was stored"))

@@ -14,7 +14,7 @@ from typing import Any
 from memxd.model import Filter, Json, Order, Scope, View
 from memxd.store import codec
 from memxd.store.base import ReadBase
-from memxd.store.filters import Where, lead_of, narrowings, where
+from memxd.store.filters import Lead, Where, lead_of, narrowings, spans, where
 from memxd.store.types import Cursor, Row, RowPage
 
 _ORDERS = {
@@ -25,7 +25,7 @@ _ORDERS = {
     Order.IMPORTANCE_DESC: ("importance_bits", "memories_importance", "DESC", "<"),
     Order.IMPORTANCE_ASC: ("importance_bits", "memories_importance", "ASC", ">"),
 }
-#: Up to so many rows it is cheaper to fetch all that a tag or key selects and sort them than to walk the order's index.
+#: Up to so many rows it is cheaper to fetch all that a condition selects and sort them than to walk the order's index.
 _FEW = 4_000
 
 
@@ -50,18 +50,18 @@ class ListReads(ReadBase):
         number = self.scope_no(scope)
         if number is None:
             return RowPage([], False)
-        column, index, direction, beyond = _ORDERS[order]
-        few = self._is_narrow(number, view.filter)
-        shown = where(number, view, "rids" if few else "order")
+        column, _, direction, beyond = _ORDERS[order]
+        lead, index = self._lead(number, view, order)
+        shown = where(number, view, lead)
         clause, parameters = shown.sql, list(shown.parameters)
         if after is not None:
             clause += f" AND (m.{column}, m.id) {beyond} (?, ?)"
             parameters += [codec.to_bits(after.value) if column == "importance_bits" else int(after.value), after.id]
-        found = self._connection.execute(
-            f"SELECT {codec.ROW} FROM memories AS m {'' if few else f'INDEXED BY {index}'} WHERE {clause} "
-            f"ORDER BY m.{column} {direction}, m.id {direction} LIMIT ?",
-            (*parameters, limit + 1),
-        )
+        rest = f"FROM memories AS m {index} WHERE {clause} ORDER BY m.{column} {direction}, m.id {direction}"
+        if lead != "order":  # many rows are sorted: without their contents
+            rest = f"FROM memories AS m WHERE m.rid IN (SELECT m.rid {rest} LIMIT ?) {rest[rest.rindex('ORDER BY') :]}"
+            parameters.append(limit + 1)
+        found = self._connection.execute(f"SELECT {codec.ROW} {rest} LIMIT ?", (*parameters, limit + 1))
         rows: list[Row] = []
         size = 0
         for (text,) in found:
@@ -108,9 +108,26 @@ class ListReads(ReadBase):
             " INTERSECT ".join(part.sql for part in parts), [value for part in parts for value in part.parameters]
         )
 
-    def _is_narrow(self, number: int, conditions: Filter) -> bool:
-        """Whether one of the conditions on ids, tags or metadata alone selects few rows."""
-        return any(self._selects_few(part) for part in narrowings(number, conditions))
+    def rids_with(self, number: int, metadata: Json, among: Collection[int]) -> list[int]:
+        """Those of the few rids ``among`` that are of the scope and have every key of ``metadata`` equal, ascending, in
+        every state."""
+        listed = json.dumps(sorted(among))
+        found = set(among)
+        for fact in sorted(codec.facts(metadata)):
+            query = "SELECT rid FROM memory_facts WHERE scope_no = ? AND fact = ?"
+            query += " AND rid IN (SELECT value FROM json_each(?))"
+            found &= set(self._rids(query, (number, fact, listed)))
+        return sorted(found)
+
+    def _lead(self, number: int, view: View, order: Order) -> tuple[Lead, str]:
+        """What finds the rows of a list, and the index to name: few rows that a condition selects, else the order."""
+        _, ordered, _, _ = _ORDERS[order]
+        if any(self._selects_few(part) for part in narrowings(number, view.filter)):
+            return "rids", ""
+        for lead, index, part in spans(number, view):
+            if index != ordered and self._selects_few(part):
+                return lead, f"INDEXED BY {index}"
+        return "order", f"INDEXED BY {ordered}"
 
     def _selects_few(self, part: Where) -> bool:
         [total] = self._connection.execute(

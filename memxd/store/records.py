@@ -16,7 +16,7 @@ from memxd.model import Chunk, Json, Memory, MemoryType, Micros, Scope, State
 from memxd.store import codec
 from memxd.store.history import HistoryReads, HistoryWrites
 from memxd.store.supersession import SupersessionWrites
-from memxd.store.types import NewChunk, Row
+from memxd.store.types import NewChunk, Row, Terms
 from memxd.text import content_hash, fold_hash
 
 _INSERT = """INSERT INTO memories(scope_no, id, type, state, own_state, importance_bits, created_at, updated_at,
@@ -127,15 +127,18 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
         chunks: Sequence[NewChunk] | None = None,
         id: str | None = None,
         created_at: Micros | None = None,
+        terms: Terms | None = None,
     ) -> Row:
         """Store a memory, active.
 
         ``chunks`` None = vector pending; ``()`` = nothing to embed (not pending). ``id`` and ``created_at`` None = made
-        from the store's clock and id factory (only import brings its own). Raises DuplicateMemoryError when the scope
+        from the store's clock and id factory (only import brings its own). ``terms`` go to the indexes with the change.
+        Raises DuplicateMemoryError when the scope
         has this id already.
         """
         number = self.scope_no(scope)
         now = self._now()
+        facts = codec.to_json(metadata) if metadata else "{}"
         created = now if created_at is None else created_at
         memory = Memory(
             id=self._context.ids(created) if id is None else id,
@@ -143,7 +146,7 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
             content=content,
             type=MemoryType(type),
             tags=codec.to_tags(tags),
-            metadata=dict(metadata or {}),
+            metadata=json.loads(facts) if metadata else {},
             importance=importance + 0.0,
             created_at=created,
             updated_at=created,
@@ -157,7 +160,7 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
         )
         if id is not None and self._has(number, id):
             raise DuplicateMemoryError("this scope has a memory of this id already", metadata={"id": id})
-        return self._insert(number, memory, chunks or (), now)
+        return self._insert(number, memory, facts, chunks or (), now, terms)
 
     def _has(self, number: int, identity: str) -> bool:
         return bool(
@@ -166,7 +169,9 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
             ).fetchone()
         )
 
-    def _insert(self, number: int, memory: Memory, chunks: Sequence[NewChunk], now: Micros) -> Row:
+    def _insert(
+        self, number: int, memory: Memory, facts: str, chunks: Sequence[NewChunk], now: Micros, terms: Terms | None
+    ) -> Row:
         digest, fold = content_hash(memory.content), fold_hash(memory.content)
         rid = self._connection.execute(
             _INSERT,
@@ -186,8 +191,8 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
                 codec.signed(digest),
                 codec.signed(fold),
                 memory.source,
-                codec.to_json(memory.tags),
-                codec.to_json(memory.metadata),
+                codec.to_json(memory.tags) if memory.tags else "[]",
+                facts,
                 memory.content,
             ),
         ).lastrowid
@@ -202,6 +207,7 @@ class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
             text=memory.content,
             chunks=self._add_chunks(rid, chunks),
             at=now,
+            terms=terms,
         )
         return row
 

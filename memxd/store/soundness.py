@@ -1,8 +1,8 @@
 """Whether the database is sound, as far as a start may take the time to tell.
 
-Owns the look at start (SQLite's own check of structure, cut off after a moment: small databases are read whole, of
-large ones the schema and the beginning and end of each table at least) and the words for the operator. Mends nothing.
-Called by ``store.py``.
+Owns the look at start (the schema and the beginning and end of each table; then SQLite's own check of structure, cut
+off after a moment: small databases are read whole) and the words for the operator. Mends nothing. Called by
+``store.py``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from pathlib import Path
 
 from memxd.errors import StartupError
 
-_SECONDS = 0.5
+_SECONDS = 0.3
 _STEPS = 10_000
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def check(connection: sqlite3.Connection) -> str:
-    """What is wrong with the database, "" for nothing. Raises sqlite3.Error where it cannot even be read."""
+def glance(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.Error when the schema or an end of a table cannot be read."""
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     for (table,) in tables:
         for order in ("ASC", "DESC"):
             connection.execute(f'SELECT * FROM "{table}" ORDER BY 1 {order} LIMIT 1').fetchone()
+
+
+def check(connection: sqlite3.Connection) -> str:
+    """What is wrong with the database, "" for nothing. Raises sqlite3.Error where it cannot even be read."""
     until = time.monotonic() + _SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memxd.errors import MemxdError
-from memxd.model import NO_DEADLINE, Change, Clock, Deadline, IdFactory, Scope
+from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
@@ -21,7 +21,7 @@ from memxd.store.identity import database_id
 from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
 from memxd.store.schema import migrate
-from memxd.store.soundness import check, damaged, is_damage
+from memxd.store.soundness import check, damaged, glance, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import CommitListener, CounterListener, Row
 from memxd.store.writer import Writer
@@ -39,10 +39,8 @@ class Store:
         self, path: Path, version: int, identity: str, context: Context, writer: Writer, readers: ReaderPool
     ) -> None:
         """Called by ``open`` only."""
-        self._listener: CommitListener | None = None
-        writer.on_commit = self._committed
         with readers.snapshot(NO_DEADLINE) as read:
-            self._revision = read.revision()
+            context.recent.changed(read.revision(), {})
         self._path = path
         self._version = version
         self._identity = identity
@@ -51,8 +49,10 @@ class Store:
         self._readers = readers
 
     @classmethod
-    def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4) -> Store:
+    def open(cls, directory: Path, *, clock: Clock, ids: IdFactory, readers: int = 4, look: bool = True) -> Store:
         """Open or make the database, migrate it if it is older (a copy is left beside), and start the writer.
+
+        ``look`` False: whoever opens calls ``look`` before anything is answered, beside what else takes time.
 
         Raises StartupError for a damaged database, SchemaTooNewError, StorageReadOnlyError, StorageFullError,
         StorageFailedError.
@@ -60,7 +60,7 @@ class Store:
         context = Context(clock, ids, Counters())
         try:
             path = create_files(directory)
-            connection = _sound(path)
+            connection = _checked(path, _connected(path), whole=look)
             try:
                 version = migrate(connection, path)
                 identity = database_id(connection)
@@ -75,6 +75,13 @@ class Store:
         writer.start()
         return cls(path, version, identity, context, writer, pool)
 
+    def look(self) -> None:
+        """Have SQLite look through the database for a moment. Raises StartupError for a damaged one."""
+        try:
+            _checked(self._path, connect(self._path, writer=False), whole=True).close()
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+
     def require_present(self) -> None:
         """Raise StorageFailedError when the data directory was removed or replaced under the running daemon: whoever
         writes beside the database must not write into a successor's files."""
@@ -84,21 +91,16 @@ class Store:
     def on_commit(self) -> CommitListener | None:
         """Called on the writer thread after COMMIT and before the callers are answered, with the changes in revision
         order. Should not raise: what it is told of is stored already, so its error is logged and goes nowhere."""
-        return self._listener
+        return self._writer.on_commit
 
     @on_commit.setter
     def on_commit(self, listener: CommitListener | None) -> None:
-        self._listener = listener
-
-    def _committed(self, changes: list[Change]) -> None:
-        self._revision = changes[-1].revision
-        if self._listener is not None:
-            self._listener(changes)
+        self._writer.on_commit = listener
 
     @property
     def revision(self) -> int:
         """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
-        return self._revision
+        return self._context.recent.revision
 
     @property
     def on_counters(self) -> CounterListener | None:
@@ -190,18 +192,24 @@ class Store:
         self._writer.close()
 
 
-def _sound(path: Path) -> sqlite3.Connection:
-    """The writing connection to a database that was looked at. Raises StartupError, sqlite3.Error."""
+def _connected(path: Path) -> sqlite3.Connection:
     try:
-        connection = connect(path, writer=True)
-        try:
-            problem = check(connection)
-            if problem:
-                raise damaged(path, problem)
-        except BaseException:
-            connection.close()
-            raise
+        return connect(path, writer=True)
     except sqlite3.Error as error:
+        if is_damage(error):
+            raise damaged(path, error) from error
+        raise
+
+
+def _checked(path: Path, connection: sqlite3.Connection, *, whole: bool) -> sqlite3.Connection:
+    """The connection, when a look at the database found nothing wrong; else it is closed and StartupError or
+    sqlite3.Error raised. ``whole``: SQLite's check as well."""
+    try:
+        glance(connection)
+        if whole and (problem := check(connection)):
+            raise damaged(path, problem)
+    except BaseException as error:
+        connection.close()
         if is_damage(error):
             raise damaged(path, error) from error
         raise

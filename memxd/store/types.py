@@ -15,6 +15,8 @@ from memxd.model import Change, Json, Link, Memory, MemoryType, Micros, Order, S
 #: A chunk to be stored: half-open span in the content's characters, and the vector as little-endian float16 bytes of
 #: unit length (2 bytes per dimension). The list position is the chunk's number.
 NewChunk: TypeAlias = tuple[int, int, bytes]
+#: What the keyword index makes of a text: how often each term stands in it, and its length. Passed on as it is.
+Terms: TypeAlias = tuple[dict[str, int], int]
 #: Told of committed changes in revision order, before any of their callers is answered.
 CommitListener: TypeAlias = Callable[[list[Change]], None]
 #: Told of flushed counters as new absolute values: (rid, access_count, retrieval_count, last_retrieved_at).

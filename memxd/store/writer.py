@@ -13,6 +13,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -58,7 +59,7 @@ class Writer:
         """Run ``fn`` on the writer thread; return or raise what it does, once that is durable and told."""
         self._refuse_own_thread()
         job = Job.of(fn, deadline)
-        self._inbox.put(job)
+        self._inbox.put((job,), deadline)
         try:
             result: T = job.wait()
         except BaseException:
@@ -67,16 +68,16 @@ class Writer:
         return result
 
     def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
-        """As ``submit`` for several at once, so that they can commit together; a refusal stands in its place."""
+        """As ``submit`` for several at once, which commit together; a refusal stands in its place."""
         self._refuse_own_thread()
         jobs = [Job.of(fn, deadline) for fn in fns]
         try:
-            for job in jobs:
-                try:
-                    self._inbox.put(job)
-                except MemxdError as refusal:
-                    job.future.set_exception(refusal)
-            return [job.outcome() for job in jobs]
+            try:
+                self._inbox.put(jobs, deadline)
+            except MemxdError as refusal:
+                return [refusal for _ in jobs]
+            # The last first: when it is done, so are the others, and one wait was enough for all.
+            return [job.outcome() for job in reversed(jobs)][::-1]
         except BaseException:
             for job in jobs:
                 job.future.cancel()
@@ -110,43 +111,50 @@ class Writer:
     def _work(self) -> None:
         while True:
             try:
-                job = self._inbox.take(_TICK_SECONDS)
+                jobs = self._inbox.take(_TICK_SECONDS)
             except queue.Empty:
                 ended = False
             else:
-                if job is None:
+                if jobs is None:
                     return
-                ended = self._group(job)
+                ended = self._group(jobs)
             if time.monotonic() >= self._next_tick:
                 ended |= self._keep_house()
             if ended:
                 return
 
-    def _group(self, job: Job) -> bool:
-        """Run ``job`` and what is queued behind it in one transaction; True when the end of the queue was met."""
+    def _group(self, jobs: Sequence[Job]) -> bool:
+        """Run ``jobs`` and what is queued behind them in one transaction; True when the end of the queue was met."""
         until = time.monotonic() + _GROUP_SECONDS
-        done: list[tuple[Job, Any]] = []
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self.check_presence()
-            txn = WriteTxn(self._connection, self._context)
-        except (sqlite3.Error, MemxdError) as error:
-            self._abort([(job, None)] if job.begin() else [], error)
-            return False
-        member: Job | None = job
-        ended = False
-        while member is not None:
-            if member.begin() and not self._member(txn, member, done):
-                return ended  # SQLite has rolled the whole transaction back; its members have been told
-            member = None
-            if len(done) < _GROUP_MEMBERS and time.monotonic() < until:
-                try:
-                    member = self._inbox.take(0)
-                    ended = member is None
-                except queue.Empty:
-                    break
-        self._commit(txn, done)
+        waiting, ended = deque(jobs), False
+        while waiting:  # more than once only after SQLite has rolled a whole transaction back
+            done: list[tuple[Job, Any]] = []
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self.check_presence()
+                txn = WriteTxn(self._connection, self._context)
+            except (sqlite3.Error, MemxdError) as error:
+                self._abort([(job, None) for job in waiting if job.begin()], error)
+                return ended
+            whole = True
+            while waiting and whole:
+                job = waiting.popleft()
+                if job.begin():
+                    whole = self._member(txn, job, done)
+                if whole and not waiting and not ended and len(done) < _GROUP_MEMBERS and time.monotonic() < until:
+                    ended = self._take_more(waiting)
+            if whole:
+                self._commit(txn, done)
         return ended
+
+    def _take_more(self, waiting: deque[Job]) -> bool:
+        """Add what is queued next, if anything; True when that is the end of the queue."""
+        try:
+            more = self._inbox.take(0)
+        except queue.Empty:
+            return False
+        waiting.extend(more or ())
+        return more is None
 
     def _member(self, txn: WriteTxn, job: Job, done: list[tuple[Job, Any]]) -> bool:
         """Run one function within its savepoint; False when the whole transaction is gone."""
@@ -178,6 +186,8 @@ class Writer:
         return self._connection.in_transaction
 
     def _commit(self, txn: WriteTxn, done: list[tuple[Job, Any]]) -> None:
+        recent = self._context.recent
+        recent.changing(change.rid for change in txn.changes)
         try:
             self._connection.execute("COMMIT")
             self.check_presence()  # again: what was committed to a file without a name is not stored
@@ -186,6 +196,7 @@ class Writer:
             return
         self._must_empty_log |= txn.erased
         totals = self._context.counters.committed()
+        recent.changed(txn.revision(), totals)
         if txn.changes and self.on_commit is not None:
             _tell(self.on_commit, txn.changes)
         if totals and self.on_counters is not None:
@@ -205,6 +216,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._context.counters.aborted()
+        self._context.recent.changed(self._context.recent.revision, {})
         for job, _ in members:
             job.future.set_exception(_refusal(error))
 
@@ -224,7 +236,7 @@ class Writer:
         errors: list[BaseException | None] = []
         for task in due:
             job = Job.of(task)
-            ended |= self._group(job)
+            ended |= self._group((job,))
             errors.append(job.future.exception())
         if final or self._must_empty_log:
             errors.append(self._empty_log())

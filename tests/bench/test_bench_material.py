@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memxd.bench.numpy_rank import rerank, rrf
+from memxd._fast import rank_py
+from memxd._fast.protocols import LEG_VALUES, SCOPE_VALUES
+from memxd.bench import rerank
+from memxd.bench.numpy_rank import rrf
 from memxd.bench.stores import FEW, SHARES, TOPIC_SHARES, Recipe, records
 from memxd.bench.texts import Source
 from memxd.bench.vectors import TOPICS, Vectors
@@ -106,19 +109,21 @@ def test_records_are_the_same_at_every_size() -> None:
     assert small.name != large.name
 
 
-def test_numpy_ranks_as_the_plain_kernel_does() -> None:
-    from memxd._fast import rank_py
-    from memxd.bench.rerank import make_rows
-    from memxd.model import DAY
-
-    rows = make_rows(np.random.default_rng(3), 400)
-    now, weights = 1_767_225_600_000_000, (0.45, 0.25, 0.05, 0.1)
-    best, z, score = rerank(rows, now, 30 * DAY, weights, 30)
-    columns = (rows.reference, rows.retrieval, rows.access, rows.importance)
-    theirs = rank_py.rank_all(rows.mask, rows.semantic, *columns, now, 30 * DAY, weights, 30)
-    assert best.tolist() == theirs[0].tolist()
-    assert np.allclose(z, theirs[2])
-    assert np.allclose(score, theirs[3])
+@pytest.mark.parametrize("n", [40, 400, 3_000])
+def test_numpy_ranks_as_the_plain_kernel_does(n: int) -> None:
+    rows = rerank.make_rows(np.random.default_rng(3), n)
+    best, z, score = rerank.numpy_scope(rows)
+    plain = rerank.whole_scope(rank_py, rows)
+    kept = plain.kept[:30]
+    assert best.tolist() == plain.ids[0][kept].tolist()
+    assert np.allclose(z, plain.values[SCOPE_VALUES.index("z")][kept])
+    assert np.allclose(score, plain.values[SCOPE_VALUES.index("score")][kept])
+    legs = rerank.make_legs(np.random.default_rng(4), rows, min(n, 200))
+    best, score, relevance = rerank.numpy_legs(rows, legs)
+    candidates = rerank.both_legs(rank_py, rows, legs)
+    assert best.tolist() == candidates.ids[0][candidates.kept].tolist()
+    assert np.allclose(score, candidates.values[LEG_VALUES.index("score")][candidates.kept])
+    assert np.allclose(relevance, candidates.values[LEG_VALUES.index("relevance")][candidates.kept])
 
 
 def test_numpy_fuses_ranks_as_the_formula_says() -> None:

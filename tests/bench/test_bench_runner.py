@@ -107,6 +107,27 @@ def test_a_library_that_is_missing_is_told_and_an_error_when_strict(options: Opt
         ask(strict, Own("one", lacking))
 
 
+def test_a_question_that_breaks_spoils_no_other_and_is_asked_again(options: Options) -> None:
+    asked: list[str] = []
+
+    def fine(_: Bench) -> Result:
+        asked.append("fine")
+        return told("fine")
+
+    def broken(_: Bench) -> Result:
+        raise ValueError("no such thing")
+
+    report, output = ask(options, Own("broken", broken), Own("fine", fine))
+    assert report.run["failed"] == {"broken": "ValueError: no such thing"}
+    assert "Traceback" in output
+    assert [part.question for part in report.parts] == ["fine"]
+    assert "failed: broken: ValueError: no such thing" in tables.short(report)
+    report, _ = ask(options, Own("broken", lambda _: told("broken")), Own("fine", fine))
+    assert not report.run["failed"]
+    assert [part.question for part in report.parts] == ["broken", "fine"]
+    assert asked == ["fine"]
+
+
 def test_an_unknown_question_is_refused(options: Options) -> None:
     other = Options(options.work, options.out, sizes=(1_000,), hashing=True, only=("none",))
     with pytest.raises(InvalidArgumentError, match="no such question: none"):
@@ -182,3 +203,13 @@ def test_the_machine_is_described() -> None:
     assert machine.resident_mb() > 10
     assert machine.disk_kind(Path("/no/such/folder")) == "unknown"
     assert machine.cores() >= 1
+
+
+def test_the_command_line_hands_everything_over(options: Options, capsys: pytest.CaptureFixture[str]) -> None:
+    from memxd.cli.app import run_memx
+
+    ask(options, Own("one", lambda _: told("one")))
+    assert run_memx(["bench", "compare", str(options.out), str(options.out)]) == 0
+    assert "| one | a / b | 1,000 | memxd | 2 ms | 2 ms | 1.00 |" in capsys.readouterr().out
+    assert run_memx(["bench", "speed", "--sizes", "many"]) == 2
+    assert "memx bench: --sizes: 'many'" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ def test_a_store_of_another_seed_or_an_interrupted_one_is_not_taken(tmp_path: Pa
     with Bench.open(options(tmp_path), Progress(quiet=True)) as bench:
         built = bench.store(300)
         (built.folder / "bench.json").unlink()  # as an interrupted build leaves it
+    with Bench.open(options(tmp_path), Progress(quiet=True)) as bench:
         again = bench.store(300)
         assert (again.folder / "bench.json").is_file()
     with Bench.open(options(tmp_path, seed=8), Progress(quiet=True)) as bench:
@@ -46,6 +48,14 @@ def test_a_store_of_another_seed_or_an_interrupted_one_is_not_taken(tmp_path: Pa
         once = (built.folder / "bench.json").stat().st_mtime_ns
         bench.store(300)
         assert before < once == (built.folder / "bench.json").stat().st_mtime_ns
+
+
+def test_indexes_of_another_version_are_built_anew_before_anything_is_measured(tmp_path: Path) -> None:
+    with Bench.open(options(tmp_path), Progress(quiet=True)) as bench:
+        built = bench.store(300)
+    shutil.rmtree(built.folder / "index")  # as good as unreadable
+    with Bench.open(options(tmp_path), Progress(quiet=True)) as bench, open_leg(bench, bench.store(300)) as leg:
+        assert len(leg.ask("the to of and a").rids)
 
 
 def test_a_copy_may_be_written_to_and_goes_away(tmp_path: Path) -> None:

@@ -89,3 +89,54 @@ def test_a_jobs_own_error_reaches_its_caller_even_a_timeout() -> None:
 def test_a_pool_needs_a_thread() -> None:
     with pytest.raises(ValueError, match="at least one"):
         WorkerPool(0, "test-none")
+
+
+def test_an_urgent_job_runs_on_its_callers_thread_when_there_is_room() -> None:
+    pool = WorkerPool(1, "test-inline")
+    assert pool.run(threading.get_ident, NO_DEADLINE) == threading.get_ident()
+    with pytest.raises(KeyError):
+        pool.run(lambda: {}["lost"], NO_DEADLINE)
+    assert pool.run(threading.get_ident, NO_DEADLINE) == threading.get_ident()
+    pool.close()
+    with pytest.raises(EmbedderUnavailableError):
+        pool.run(threading.get_ident, NO_DEADLINE)
+
+
+def test_an_urgent_job_waits_for_room_before_what_is_queued() -> None:
+    pool = WorkerPool(1, "test-room")
+    go, order = _blocked(pool), list[str]()
+    bulk = pool.submit(lambda: order.append("bulk"), urgent=False)
+    caller = threading.Thread(target=lambda: pool.run(lambda: order.append("urgent"), NO_DEADLINE))
+    caller.start()
+    while len(pool._waiting) < 2:
+        threading.Event().wait(0.001)
+    go.set()
+    wait_for(bulk, NO_DEADLINE)
+    caller.join()
+    pool.close()
+    assert order == ["urgent", "bulk"]
+
+
+def test_no_more_run_at_once_than_there_are_threads() -> None:
+    pool = WorkerPool(2, "test-most")
+    lock, running, most = threading.Lock(), 0, 0
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.002)
+        with lock:
+            running -= 1
+
+    callers = [threading.Thread(target=lambda: [pool.run(work, NO_DEADLINE) for _ in range(5)]) for _ in range(6)]
+    futures = [pool.submit(work, urgent=False) for _ in range(10)]
+    for caller in callers:
+        caller.start()
+    for thread in callers:
+        thread.join()
+    for future in futures:
+        wait_for(future, NO_DEADLINE)
+    pool.close()
+    assert most == 2

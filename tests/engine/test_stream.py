@@ -52,3 +52,13 @@ def test_leaving_early_frees_the_reader() -> None:
         if thread.name == "memxd-stream-reader":
             thread.join(timeout=5)
     assert threading.active_count() <= before
+
+
+def test_a_stream_that_groups_by_itself_is_asked_directly() -> None:
+    class Ready:
+        def groups(self, size: int) -> Iterator[list[int]]:
+            yield list(range(size))
+
+    before = threading.active_count()
+    assert list(groups(Ready(), 3)) == [[0, 1, 2]]
+    assert threading.active_count() == before

@@ -18,7 +18,8 @@ from memxd._fast import dot_py
 from memxd._fast.dot_py import Effort, GraphArrays
 from memxd._fast.protocols import DotKernel
 
-CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dot" / "cases.json").read_text())["cases"]
+SHARED = json.loads((Path(__file__).parents[1] / "vectors" / "dot" / "cases.json").read_text())
+CASES, WALKS = SHARED["cases"], SHARED["walks"]
 
 
 @pytest.fixture(params=["twin", "compiled", "portable"])
@@ -86,6 +87,21 @@ def test_vectors_hold_bit_for_bit(kernel: DotKernel, case: dict[str, Any]) -> No
     assert top_rids.tolist() == case["top_rids"]
     assert cosines.view("u4").tolist() == case["top_cosines"]
     assert top_rows.tolist() == case["top_rows"]
+
+
+@pytest.mark.parametrize("case", WALKS, ids=lambda c: f"share{c['effort'][-1]}")
+def test_vectors_of_walks_hold_bit_for_bit(kernel: DotKernel, case: dict[str, Any]) -> None:
+    query = np.array(case["query"], np.uint32).view(np.float32)
+    matrix = np.array(case["matrix"], np.uint16).view(np.float16).reshape(-1, len(query))
+    links, at, upper = (np.array(case[name], np.int32) for name in ("links", "at", "upper"))
+    graph = GraphArrays(links, at, upper, case["entry"], case["levels"])
+    by_row, mask = np.array(case["by_row"], np.int32), np.array(case["mask"], np.uint8)
+    head, after = np.arange(len(matrix), dtype=np.int32), np.full(len(matrix), -1, np.int32)
+    rids, effort = np.flatnonzero(mask).astype(np.int32), Effort(*case["effort"])
+    found = kernel.search_graph(query, matrix, head, after, by_row, graph, mask, rids, len(matrix), 5, effort)
+    assert found[0].tolist() == case["top_rids"]
+    assert found[1].view("u4").tolist() == case["top_cosines"]
+    assert found[3] == case["compared"]
 
 
 @given(st.integers(1, 70), st.integers(0, 2**32 - 1))
@@ -205,7 +221,7 @@ def test_twins_walk_a_graph_alike(seed: int, nodes: int, share: float, k: int) -
     graph = small_world(rng, nodes, int(rng.integers(0, 4)))
     mask = (rng.random(rows) < share).astype(np.uint8)
     rids = np.flatnonzero(mask).astype(np.int32)
-    beams = rng.integers(1, 30, 4).tolist()
+    beams = [int(rng.integers(1, 30)), *rng.integers(0, 30, 3).tolist()]
     effort = Effort(*beams, budget=int(rng.choice([3, 40, 10**9])), share=share)
     asked = (query, matrix, head, after, by_row, graph, mask, rids, int(rng.integers(nodes, rows + 3)), k, effort)
     left, right = dot_py.search_graph(*asked), compiled_kernel().search_graph(*asked)

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from rank_world import assert_same
 
 from memxd._fast import Kernels
 
@@ -34,22 +35,6 @@ def columns(draw: st.DrawFn, size: int) -> tuple[Any, Any, Any, Any]:
         draw(arrays.arrays(np.uint32, size, elements=st.integers(0, 30_000))),
         draw(arrays.arrays(np.float32, size, elements=st.floats(width=32))),
     )
-
-
-def assert_same(a: Any, b: Any) -> None:
-    """Equal dtype, length and bits (two NaN are equal whatever their payload)."""
-    if not isinstance(a, tuple):
-        a, b = (a,), (b,)
-    for x, y in zip(a, b, strict=True):
-        if isinstance(x, np.ndarray):
-            assert x.dtype == y.dtype
-            assert x.shape == y.shape
-            if x.dtype == np.float64:
-                np.testing.assert_array_equal(np.isnan(x), np.isnan(y))
-                x, y = np.where(np.isnan(x), 0.0, x).view(np.int64), np.where(np.isnan(y), 0.0, y).view(np.int64)
-            np.testing.assert_array_equal(x, y)
-        else:
-            assert x == y
 
 
 @examples
@@ -85,9 +70,8 @@ def test_recency_is_two_to_the_minus_age_over_half_life(kernels: Kernels, age: i
         np.zeros(1, np.int32), np.array([now - age]), zero, zero, np.zeros(1, np.float32), now, half_life
     )[0][0]
     expected = max(2.0 ** -min(1000.0, age / half_life), 2.0**-1000)
-    assert math.isclose(recency, expected, rel_tol=1e-15)
-    if age % half_life == 0 and age // half_life <= 1000:
-        assert recency == expected
+    # The age is multiplied by 1 / half-life: one rounding of the exponent more than a division has.
+    assert math.isclose(recency, expected, rel_tol=1e-15 + 2.0**-52 * min(1000.0, age / half_life))
 
 
 def test_frequency_grows_and_saturates(kernels: Kernels) -> None:
@@ -178,40 +162,3 @@ def test_dedup_equals_its_twin(
     assert (folded[kept] == -1).all()
     if mode != 1:
         assert len(set(content[kept].tolist())) == len(kept)
-
-
-@examples
-@given(
-    data=st.data(),
-    size=st.integers(0, 40),
-    now=I64,
-    half_life=st.integers(1, 2**62),
-    k=st.integers(0, 50),
-    weights=st.tuples(UNIT, UNIT, UNIT, UNIT),
-)
-def test_rank_all_equals_its_twin_and_the_composition(
-    compiled: Kernels,
-    twins: Kernels,
-    data: st.DataObject,
-    size: int,
-    now: int,
-    half_life: int,
-    k: int,
-    weights: tuple[float, float, float, float],
-) -> None:
-    mask = data.draw(arrays.arrays(np.uint8, size, elements=st.integers(0, 2)))
-    semantic = data.draw(st.none() | arrays.arrays(np.float64, size, elements=st.one_of(UNIT, st.just(math.nan))))
-    reference, retrieval, access, importance = data.draw(columns(size))
-    got = compiled.rank.rank_all(mask, semantic, reference, retrieval, access, importance, now, half_life, weights, k)
-    assert_same(
-        got, twins.rank.rank_all(mask, semantic, reference, retrieval, access, importance, now, half_life, weights, k)
-    )
-    kernel = compiled.rank
-    rids = np.flatnonzero(mask).astype(np.int32)
-    meaning = np.zeros(len(rids)) if semantic is None else semantic[rids]
-    raw = kernel.combine(
-        meaning, *kernel.factors(rids, reference, retrieval, access, importance, now, half_life), weights
-    )
-    z, score = kernel.normalise(raw)
-    best = kernel.top_k(raw, rids, k)
-    assert_same(got, (rids[best], raw[best], z[best], score[best], len(rids)))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memxd.model import Filter, Memory, MemoryType, Order, Scope, State, TimeRange, View
-from memxd.store import Cursor
+from memxd.store import Cursor, listing
 
 TAGS = ("a", "b", "c")
 NOW = 100
@@ -148,7 +148,10 @@ def test_lists_counts_and_selections_equal_a_plain_model(bench: Any, data: st.Da
             order = data.draw(st.sampled_from(Order))
             key, reverse = SORT[order]
             expected.sort(key=key, reverse=reverse)
-            assert paged(txn, scope, view, order, data.draw(st.integers(1, 4))) == expected
+            # Below which number of rows a condition leads, and not the order, must not show.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(listing, "_FEW", data.draw(st.sampled_from([-1, 1, 4_000])))
+                assert paged(txn, scope, view, order, data.draw(st.integers(1, 4))) == expected
 
 
 def paged(txn: Any, scope: Scope, view: View, order: Order, size: int) -> list[Memory]:
@@ -237,6 +240,43 @@ def test_lists_walk_an_index_in_order_and_do_not_sort(bench: Any) -> None:
             plan = " ".join(str(step) for step in connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall())
             assert "TEMP B-TREE" not in plan, plan
             assert "scope_no=? AND" in plan, plan
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (Filter(states=frozenset({State.ARCHIVED})), "memories_state"),
+        (Filter(created=TimeRange(5, 9)), "memories_created"),
+        (Filter(event=TimeRange(None, 9)), "memories_began"),
+    ],
+)
+def test_few_rows_that_a_condition_selects_lead_the_list(bench: Any, wanted: Filter, index: str) -> None:
+    bench.put("one", tags=("t",))
+    statements: list[str] = []
+    with bench.store.read() as txn:
+        txn._connection.set_trace_callback(statements.append)
+        txn.list_rows(Scope(), View(wanted, 0), Order.IMPORTANCE_DESC)
+        txn._connection.set_trace_callback(None)
+        [statement] = [text for text in statements if "ORDER BY" in text]
+        plan = str(txn._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall())
+    assert index in plan
+    assert "memories_importance" not in plan
+
+
+def test_a_tag_that_many_rows_have_is_looked_up_row_by_row(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_FEW", 2)
+    for n in range(5):
+        bench.put(str(n), tags=("t",))
+    statements: list[str] = []
+    view = View(Filter(tags_any=frozenset({"t", "u"}), tags_none=frozenset({"v"})), 0)
+    with bench.store.read() as txn:
+        txn._connection.set_trace_callback(statements.append)
+        assert len(txn.list_rows(Scope(), view, limit=3).rows) == 3
+        txn._connection.set_trace_callback(None)
+        [statement] = [text for text in statements if "ORDER BY" in text]
+        plan = str(txn._connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall())
+    assert "TEMP B-TREE" not in plan
+    assert "CORRELATED" in plan
 
 
 def test_the_default_count_reads_an_index_only(bench: Any) -> None:

@@ -118,6 +118,38 @@ def test_several_functions_at_once_answer_each_on_its_own(bench: Any) -> None:
     assert bench.store.write_all([]) == []
 
 
+def test_functions_that_come_together_commit_together(bench: Any) -> None:
+    statements = commits(bench)
+    told: list[int] = []
+    bench.store.on_commit = lambda changes: told.append(len(changes))
+    answers = bench.store.write_all(
+        [lambda txn, n=n: txn.insert(Scope(), content=f"{n}", **FIELDS).memory.content for n in range(64)]
+    )
+    assert answers == [f"{n}" for n in range(64)]
+    assert statements.count("COMMIT") == 1
+    assert told == [64]
+
+
+def test_those_behind_a_lost_transaction_are_carried_out_in_the_next(bench: Any) -> None:
+    def lose(txn: Any) -> None:
+        txn._connection.execute("ROLLBACK")
+        raise MemoryNotFoundError("and all is gone")
+
+    answers = bench.store.write_all(
+        [
+            lambda txn: txn.insert(Scope("lost"), content="before", **FIELDS).memory.content,
+            lose,
+            lambda txn: txn.insert(Scope("kept"), content="behind", **FIELDS).memory.content,
+        ]
+    )
+    assert isinstance(answers[0], StorageFailedError)
+    assert isinstance(answers[1], MemoryNotFoundError)
+    assert answers[2] == "behind"
+    with bench.store.read() as read:
+        assert read.totals().memories == 1
+        assert read.scope_no(Scope("lost")) is None
+
+
 def test_the_listener_is_told_before_the_caller_and_in_order(bench: Any) -> None:
     told: list[int] = []
 

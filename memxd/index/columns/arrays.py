@@ -6,6 +6,7 @@ Owns dtypes, fill values and what "absent" looks like in each array. Does not kn
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,7 +14,17 @@ import numpy.typing as npt
 
 from memxd.model import RowFeatures
 
-__all__ = ["FOREVER", "NEVER", "NO_EVENT", "ColumnArrays", "allocate", "grown", "write_counters", "write_row"]
+__all__ = [
+    "FOREVER",
+    "NEVER",
+    "NO_EVENT",
+    "ColumnArrays",
+    "allocate",
+    "grown",
+    "write_all_counters",
+    "write_counters",
+    "write_row",
+]
 
 #: Stand for "no such instant": event (absent), last_retrieved (never), valid_until (never ends).
 NO_EVENT = int(np.iinfo(np.int64).min)
@@ -123,3 +134,21 @@ def write_counters(arrays: ColumnArrays, rid: int, access: int, retrieval: int, 
     arrays.retrieved_or_created[rid] = created if last_retrieved is None else last_retrieved
     fallback = created if event == NO_EVENT else event
     arrays.reference[rid] = fallback if last_retrieved is None else last_retrieved
+
+
+def write_all_counters(arrays: ColumnArrays, counters: Iterable[tuple[int, int, int, int | None]]) -> bool:
+    """``write_counters`` for many (rid, access, retrieval, last_retrieved) at once, since searches wait for it; rows
+    that are not there are passed over. Whether there was any."""
+    told = [(rid, a, r, NEVER if last is None else last) for rid, a, r, last in counters if 0 <= rid < arrays.capacity]
+    if not told:
+        return False
+    rids, access, retrieval, last = np.array(told, np.int64).T
+    there = arrays.state[rids] != 0
+    rids, access, retrieval, last = rids[there], access[there], retrieval[there], last[there]
+    created, event, ever = arrays.created[rids], arrays.event[rids], last != NEVER
+    arrays.access[rids] = np.minimum(access, COUNT_MAX)
+    arrays.retrieval[rids] = np.minimum(retrieval, COUNT_MAX)
+    arrays.last_retrieved[rids] = last
+    arrays.retrieved_or_created[rids] = np.where(ever, last, created)
+    arrays.reference[rids] = np.where(ever, last, np.where(event == NO_EVENT, created, event))
+    return len(rids) > 0

@@ -15,15 +15,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from memxd._fast import choose_py
+from memxd._fast.protocols import ChooseKernel
 from memxd.index.columns import arrays as by_rid
-from memxd.index.columns.arrays import NAMES, ColumnArrays
-from memxd.index.columns.scopes import ScopeRows, group_by_scope, select_default
+from memxd.index.columns.arrays import ColumnArrays
 from memxd.index.columns.snapshot import FILE_NAME, FORMAT, SnapshotError, read_snapshot, write_snapshot
-from memxd.index.columns.tags import TagSets
-from memxd.index.columns.visible import by_filter, by_moment, is_default_moment
+from memxd.index.columns.table import Asked, Table
+from memxd.index.columns.tags import PackedTags, TagSets
 from memxd.index.durable import storage_error
 from memxd.index.selection import Selection
-from memxd.model import NO_DEADLINE, Change, Deadline, Filter, IndexKind, IndexState, IndexStatus, RowFeatures, View
+from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, View
 
 __all__ = ["Columns"]
 
@@ -31,49 +32,15 @@ Rids = npt.NDArray[np.int32]
 _log = logging.getLogger(__name__)
 
 
-class _Table:
-    """What a rebuild swaps at once: arrays, tag sets, rows by scope, number of rows."""
-
-    def __init__(self, arrays: ColumnArrays, tags: TagSets) -> None:
-        self.arrays = arrays
-        self.tags = tags
-        self.scopes: dict[int, ScopeRows] = group_by_scope(arrays)
-        self.rows = int(np.count_nonzero(arrays.state))
-
-    def put(self, row: RowFeatures) -> None:
-        """Insert or replace a row."""
-        if row.rid >= self.arrays.capacity:
-            self.arrays = by_rid.grown(self.arrays, row.rid + 1)
-        known = self.arrays.state[row.rid] != 0
-        if known and self.arrays.scope[row.rid] != row.scope_no:
-            self.remove(row.rid)
-            known = False
-        scope = self.scopes.get(row.scope_no)
-        if scope is None:
-            scope = self.scopes[row.scope_no] = ScopeRows(np.empty(0, np.int32))
-        by_rid.write_row(self.arrays, row, *self.tags.number(row.tags))
-        if not known:
-            scope.add(row.rid)
-            self.rows += 1
-        scope.touch(row.rid)
-
-    def remove(self, rid: int) -> None:
-        """Forget a row; unknown rids are passed over."""
-        if not 0 <= rid < self.arrays.capacity or not self.arrays.state[rid]:
-            return
-        scope = self.scopes[int(self.arrays.scope[rid])]
-        self.arrays.state[rid] = 0
-        scope.drop()
-        scope.touch(rid)
-        self.rows -= 1
-
-
 class Columns:
     """Features by rid and the selections of every view. One applier, any number of readers."""
 
-    def __init__(self, directory: Path, database_id: str, table: _Table, watermark: int, message: str) -> None:
+    def __init__(
+        self, directory: Path, database_id: str, kernel: ChooseKernel, table: Table, watermark: int, message: str
+    ) -> None:
         self._path = directory / FILE_NAME
         self._database_id = database_id
+        self._kernel = kernel
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._table = table
@@ -85,19 +52,20 @@ class Columns:
         self._closed = False
 
     @classmethod
-    def open(cls, directory: Path, *, database_id: str = "") -> Columns:
+    def open(cls, directory: Path, *, database_id: str = "", kernel: ChooseKernel = choose_py) -> Columns:
         """Load the snapshot in ``directory`` (made when missing). Damaged, missing or of another database: empty,
-        watermark 0, a message in ``status()``; never raises for what lies there."""
+        watermark 0, a message in ``status()``; never raises for what lies there. ``kernel``: the plain one unless
+        ``load_kernels(...).choose`` is given."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             arrays, tags, watermark = read_snapshot(directory / FILE_NAME, database_id)
-            return cls(directory, database_id, _Table(arrays, tags), watermark, "")
+            return cls(directory, database_id, kernel, Table(arrays, tags, kernel), watermark, "")
         except FileNotFoundError:
             message = ""
         except (SnapshotError, OSError) as error:
             message = f"the columns snapshot is not usable and will be rebuilt: {_cause(error)}"
             _log.warning("%s", message)
-        return cls(directory, database_id, _Table(by_rid.allocate(1024), TagSets()), 0, message)
+        return cls(directory, database_id, kernel, Table(by_rid.allocate(1024), TagSets(), kernel), 0, message)
 
     @property
     def watermark(self) -> int:
@@ -119,7 +87,7 @@ class Columns:
             self._dirty = True
 
     @staticmethod
-    def _put(table: _Table, change: Change) -> None:
+    def _put(table: Table, change: Change) -> None:
         if change.features is None:
             table.remove(change.rid)
         else:
@@ -129,11 +97,7 @@ class Columns:
         """New absolute counters: (rid, access, retrieval, last_retrieved_at). Unknown rids are passed over. The
         watermark does not move."""
         with self._lock:
-            arrays = self._table.arrays
-            for rid, access, retrieval, last_retrieved in counters:
-                if 0 <= rid < arrays.capacity and arrays.state[rid]:
-                    by_rid.write_counters(arrays, rid, access, retrieval, last_retrieved)
-                    self._dirty = True
+            self._dirty |= by_rid.write_all_counters(self._table.arrays, counters)
 
     def arrays(self) -> ColumnArrays:
         """The present arrays. Taken after ``select``, they cover every selected rid."""
@@ -147,31 +111,39 @@ class Columns:
         """
         with self._lock:
             table = self._table
-            scope = None if scope_no is None else table.scopes.get(scope_no)
-            arrays = table.arrays
+            scope = table.scope(scope_no)
             if scope is None or scope_no is None:
-                return Selection(np.empty(0, np.int32), arrays.capacity)
-            epoch, cached, touched = scope.epoch, scope.cached, scope.touched_since_cached()
-            everything = scope.rids(arrays) if restrict is None else None
-        if everything is None:
-            rids = _own(arrays, scope_no, np.asarray(restrict))
-            rids = rids[by_moment(arrays, rids, view)]
-        elif not is_default_moment(view):
-            rids = everything[by_moment(arrays, everything, view)]
-        else:
-            if cached is None or touched is None or not cached.begin <= view.now < cached.end:
-                scope.cached = cached = select_default(arrays, everything, view.now, epoch, scope_no)
-            elif touched:
-                scope.cached = cached = cached.refreshed(arrays, touched, view.now, epoch)
-            if not _narrows(view.filter):
-                return cached.selection
-            rids = cached.selection.rids
-
-        def passing(wanted: Filter) -> npt.NDArray[np.bool_]:
+                return Selection(np.empty(0, np.int32), table.end)
+            if restrict is None and (kept := table.kept(scope, view)) is not None:
+                return kept
+            asked = Asked(table, scope_no, scope, view, restrict)
+        try:
+            answer = asked.choose(self._kernel)
+        except (
+            ValueError
+        ):  # a row has just got tags that the question did not know: once more, while nobody changes any
             with self._lock:
-                return table.tags.passing(wanted)
+                answer = Asked(self._table, scope_no, scope, view, restrict).choose(self._kernel)
+        if asked.key is not None:
+            with self._lock:
+                scope.keep(asked.key, answer)
+        return answer.selection
 
-        return Selection(by_filter(arrays, rids, view.filter, passing), arrays.capacity, scope_no)
+    def count(self, scope_no: int | None, view: View) -> tuple[int, int]:
+        """How many rows of the scope the view shows (but for ``filter.ids`` and ``filter.metadata``, as in ``select``),
+        and the revision at which that is so."""
+        with self._lock:
+            scope = self._table.scope(scope_no)
+            if scope is None or scope_no is None:
+                return 0, self._watermark
+            selection = self._table.kept(scope, view)
+            if selection is None:
+                asked = Asked(self._table, scope_no, scope, view, None)
+                answer = asked.choose(self._kernel)
+                if asked.key is not None:
+                    scope.keep(asked.key, answer)
+                selection = answer.selection
+            return len(selection), self._watermark
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Write the snapshot; ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
@@ -182,16 +154,21 @@ class Columns:
                 if not self._dirty:
                     return
                 self._dirty = False
-                watermark, arrays = self._watermark, self._table.arrays
-                copy = ColumnArrays(**{name: getattr(arrays, name).copy() for name in NAMES})
-                tags = self._table.tags.pack()
+                watermark, table, arrays, rows = self._watermark, self._table, self._table.arrays, self._table.end
             try:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have removed it
-                write_snapshot(self._path, copy, tags, watermark, self._database_id)
+                write_snapshot(self._path, arrays, rows, self._packer(table), watermark, self._database_id)
             except OSError as error:
                 self._dirty = True
                 raise storage_error(error, "the columns snapshot") from error
             self._durable = watermark
+
+    def _packer(self, table: Table) -> Callable[[], PackedTags]:
+        def pack() -> PackedTags:
+            with self._lock:
+                return table.tags.pack()
+
+        return pack
 
     def rebuild(
         self,
@@ -213,7 +190,7 @@ class Columns:
             with self._lock:
                 self._catch_up = []
                 room = self._table.arrays.capacity  # never shrink: a reader may hold larger rids
-            fresh = _Table(by_rid.allocate(room), TagSets())
+            fresh = Table(by_rid.allocate(room), TagSets(), self._kernel)
             done = 0
             try:
                 for done, change in enumerate(changes, 1):
@@ -257,27 +234,6 @@ class Columns:
         if not self._closed:
             self._closed = True
             self.flush()
-
-
-def _narrows(wanted: Filter) -> bool:
-    """True when the filter has a condition besides states, ids and metadata."""
-    return bool(
-        wanted.types
-        or wanted.tags_any
-        or wanted.tags_all
-        or wanted.tags_none
-        or wanted.created
-        or wanted.event
-        or wanted.importance_min is not None
-    )
-
-
-def _own(arrays: ColumnArrays, scope_no: int | None, restrict: npt.NDArray[np.integer]) -> Rids:
-    """Ascending distinct rids of ``restrict`` that belong to the scope."""
-    rids = np.unique(restrict)
-    rids = rids[(rids >= 0) & (rids < arrays.capacity)].astype(np.int32)
-    own: Rids = rids[(arrays.scope.take(rids) == scope_no) & (arrays.state.take(rids) != 0)]
-    return own
 
 
 def _cause(error: Exception) -> str:

@@ -1,80 +1,89 @@
-"""The rows of each scope in ascending order, and the last answer to the usual question.
+"""The rows of each scope in ascending order, and the last answers to the usual questions.
 
 ``ScopeRows`` owns one scope's rid list (appends are cheap, deleted rows stay in the list until they are many: readers
-check the state anyway) and a cached selection of its active, unexpired rows. Not thread-safe: ``Columns`` holds its
-lock around every call; the arrays handed out stay valid after it.
+check the state anyway) and what was answered lately (``Answer``), which a later question corrects by the rows that
+changed since. Not thread-safe: ``Columns`` holds its lock around every call; the arrays handed out stay valid after it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from memxd.index.columns.arrays import FOREVER, NO_EVENT, ColumnArrays
+from memxd.index.columns.arrays import ColumnArrays
+from memxd.index.columns.tags import Verdict
 from memxd.index.selection import Selection
-from memxd.model import State
 
-__all__ = ["CachedSelection", "ScopeRows", "group_by_scope", "select_default"]
+__all__ = ["Answer", "ScopeRows"]
 
-Rids = npt.NDArray[np.int32]
+Rids: TypeAlias = npt.NDArray[np.int32]
 
-
-_RECENT = 256  # changes after which the usual answer is made anew rather than corrected
+_RECENT = 256  # changes after which an answer is made anew rather than corrected
+_ANSWERS = 9  # kept of one scope
 
 
 @dataclass(frozen=True, slots=True)
-class CachedSelection:
-    """The default view of a scope at its ``epoch``, right for every moment in the half-open [begin, end)."""
+class Answer:
+    """What a view of active, unexpired rows answered at the scope's ``epoch``, right for every moment in the half-open
+    [begin, end). ``verdict``: by tag set, when the view asks for tags."""
 
     epoch: int
     begin: int
     end: int
     selection: Selection
+    verdict: Verdict | None = None
 
-    def refreshed(self, arrays: ColumnArrays, touched: list[int], now: int, epoch: int) -> CachedSelection:
-        """The same after changes of the ``touched`` rows: copies instead of a look at every row of the scope."""
-        rids = np.unique(np.array(touched, np.int32))
-        part = select_default(arrays, rids, now, epoch, self.selection.scope_no)
-        old, new = self.selection.rids, part.selection.rids
-        if len(old) and rids[0] <= old[-1]:
-            old = old[~Selection(rids, arrays.capacity).contains(old)] if len(rids) > 16 else _without(old, rids)
-        merged = np.insert(old, np.searchsorted(old, new), new) if len(new) else old
-        selection = self.selection.changed(merged, rids, new, arrays.capacity)
-        return CachedSelection(epoch, max(self.begin, part.begin), min(self.end, part.end), selection)
+    def corrected(
+        self, touched: Rids, part: tuple[Rids, int, int], epoch: int, capacity: int, verdict: Verdict | None
+    ) -> Answer:
+        """The same after changes of the ``touched`` rows (ascending), of which ``part`` is what the view shows.
 
-
-def select_default(arrays: ColumnArrays, rids: Rids, now: int, epoch: int, scope_no: int) -> CachedSelection:
-    """The active, unexpired ones of ``rids`` (of this scope) at ``now``, and for which moments that stays true."""
-    active = rids[arrays.state.take(rids) == State.ACTIVE]
-    until = arrays.valid_until.take(active)
-    unexpired = until > now
-    begin = int(until[~unexpired].max(initial=NO_EVENT))
-    end = int(until[unexpired].min(initial=FOREVER))
-    return CachedSelection(epoch, begin, end, Selection(active[unexpired], arrays.capacity, scope_no))
+        New rows behind all others, the usual change, are put behind without a copy.
+        """
+        rids, begin, end = part
+        old = self.selection
+        among = int(np.searchsorted(touched, old.capacity))  # touched rows from here on are new
+        shown = int(np.searchsorted(rids, old.capacity))
+        former, present = touched[:among], rids[:shown]
+        if among:
+            was = former[old.contains(former)]
+            if not np.array_equal(was, present):
+                kept = _without(old.rids, was)
+                merged = np.insert(kept, np.searchsorted(kept, present), present) if shown else kept
+                old = old.changed(merged, was, present, old.capacity)
+        if shown < len(rids):
+            old = old.extended(rids[shown:], capacity)
+        return Answer(epoch, max(self.begin, begin), min(self.end, end), old, verdict)
 
 
 def _without(rids: Rids, gone: Rids) -> Rids:
-    at = np.searchsorted(rids, gone)
-    at = at[at < len(rids)]
-    return np.delete(rids, at[np.isin(rids[at], gone)])
+    """``rids`` but for ``gone``, all of which are in it."""
+    return np.delete(rids, np.searchsorted(rids, gone)) if len(gone) else rids
 
 
 class ScopeRows:
     """One scope's rids. ``epoch`` counts the changes of its rows."""
 
-    __slots__ = ("_dead", "_recent", "_rids", "_size", "_sorted", "cached", "epoch")
+    __slots__ = ("_answers", "_dead", "_recent", "_rids", "_size", "_sorted", "epoch")
 
     def __init__(self, rids: Rids) -> None:
+        """``rids``: ascending; never written to."""
         self._rids = rids
-        self._size = rids.shape[0]
+        self._size = len(rids)
         self._sorted = True
         self._dead = 0
-        self._recent: deque[int] = deque(maxlen=_RECENT)
+        self._recent: deque[int] | None = None  # most scopes are small and are never asked
+        self._answers: dict[Hashable, Answer] = {}
         self.epoch = 0
-        self.cached: CachedSelection | None = None
+
+    def __len__(self) -> int:
+        """Rows of the list, deleted ones included."""
+        return self._size
 
     def add(self, rid: int) -> None:
         """A row that is new to the scope."""
@@ -94,14 +103,30 @@ class ScopeRows:
     def touch(self, rid: int) -> None:
         """One of the rows changed, came or went."""
         self.epoch += 1
-        self._recent.append(rid)
+        if self._recent is not None:
+            self._recent.append(rid)
 
-    def touched_since_cached(self) -> list[int] | None:
-        """The rows that changed since the cached selection was made; None when they are too many, or none is cached."""
-        behind = _RECENT + 1 if self.cached is None else self.epoch - self.cached.epoch
-        if behind > len(self._recent):
+    def answer(self, key: Hashable, now: int) -> tuple[Answer, Rids] | None:
+        """What was answered to ``key`` and is right at ``now`` but for the touched rows (int32, ascending); None when
+        nothing was, or too much has changed."""
+        found = self._answers.get(key)
+        if found is None or not found.begin <= now < found.end:
             return None
-        return list(self._recent)[len(self._recent) - behind :]
+        behind = self.epoch - found.epoch
+        if not behind:
+            return found, np.empty(0, np.int32)
+        if self._recent is None or behind > len(self._recent):
+            return None
+        recent = list(self._recent)
+        return found, np.array(sorted(set(recent[len(recent) - behind :])), np.int32)
+
+    def keep(self, key: Hashable, answer: Answer) -> None:
+        """Remember an answer. Of too many, the one that was kept first goes."""
+        if self._recent is None:
+            self._recent = deque(maxlen=_RECENT)
+        if key not in self._answers and len(self._answers) >= _ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = answer
 
     def rids(self, arrays: ColumnArrays) -> Rids:
         """int32[n] ascending: every row of the scope, and perhaps some deleted ones."""
@@ -114,15 +139,4 @@ class ScopeRows:
         return self._rids[: self._size]
 
     def _replace(self, rids: Rids) -> None:
-        self._rids, self._size, self._sorted = rids, rids.shape[0], True
-
-
-def group_by_scope(arrays: ColumnArrays) -> dict[int, ScopeRows]:
-    """Every scope's rows, from the arrays alone."""
-    rids = np.flatnonzero(arrays.state).astype(np.int32)
-    scopes = arrays.scope[rids]
-    order = np.argsort(scopes, kind="stable")
-    numbers, starts = np.unique(scopes[order], return_index=True)
-    ordered = rids[order]
-    parts = np.split(ordered, starts[1:])
-    return {int(number): ScopeRows(part.copy()) for number, part in zip(numbers, parts, strict=False)}
+        self._rids, self._size, self._sorted = rids, len(rids), True

@@ -1,97 +1,157 @@
 """The file of the columns: arrays as they are, tag sets, one checksum; written whole, read whole.
 
-Owns the format. Layout: 8 bytes magic, u32 length of the header, u64 xor and u64 sum of what follows (``block_sums``
-over header and payload), the header as JSON (format, database id, watermark, rows, length of each part), then the
-parts: the arrays of ``STORED`` for rids 0..rows-1, the tag names as JSON, the tag sets as int32 lengths and members
-with a uint64 hash each. Arrays that follow from others are not stored. Used by ``Columns``.
+Owns the format. Layout: 8 bytes magic and u64 length of the header, the header as JSON (format, database id, watermark,
+rows), then the parts: the arrays of ``STORED`` for rids 0..rows-1, the tag names as JSON, the tag sets as int32 lengths
+and members with a uint64 hash each; then u64 length of each of the last four; u64 xor and u64 sum of everything before
+(``block_sums``). Every part is padded to 8 bytes. Arrays that follow from others are not stored. Used by ``Columns``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from memxd.index.columns.arrays import DTYPES, NAMES, NEVER, NO_EVENT, ColumnArrays, allocate
 from memxd.index.columns.tags import PackedTags, TagSets
-from memxd.index.durable import block_sums, write_whole
+from memxd.index.durable import add_sums, block_sums, write_whole
 
 __all__ = ["FILE_NAME", "FORMAT", "SnapshotError", "read_snapshot", "write_snapshot"]
 
 FILE_NAME = "columns.bin"
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"memxdcol"
-_HEAD = struct.Struct("<8sIQQ")
+_HEAD = struct.Struct("<8sQ")
+_TAIL = struct.Struct("<6Q")
+_WORD = 8
+_LONGEST_HEADER = 4096
 _DERIVED = {"reference", "retrieved_or_created", "importance", "tag_hash"}
-STORED = tuple(name for name in NAMES if name not in _DERIVED)
+#: ``state`` stands last: a row that comes while the arrays are written is then whole, or not there.
+STORED = (*(name for name in NAMES if name not in _DERIVED and name != "state"), "state")
+_Bytes = npt.NDArray[np.uint8]
 
 
 class SnapshotError(Exception):
     """The file is damaged, foreign or of another format; the text says which, for Status and the log."""
 
 
-def write_snapshot(path: Path, arrays: ColumnArrays, tags: PackedTags, watermark: int, database: str = "") -> None:
-    """Write the rows (arrays nobody changes meanwhile). Nothing of deleted rows goes along. Raises OSError."""
-    rows = int(arrays.state.nonzero()[0].max(initial=-1)) + 1
+def write_snapshot(
+    path: Path, arrays: ColumnArrays, rows: int, pack: Callable[[], PackedTags], watermark: int, database: str = ""
+) -> None:
+    """Write the first ``rows`` rows. Nothing of deleted rows goes along. Raises OSError.
+
+    The arrays may change meanwhile: what changes is newer than ``watermark``, so that the change log brings it again.
+    ``pack`` is called after the rows' sets are read, so that it knows each of them. One array is copied at a time.
+    """
+    write_whole(path, _summed(_parts(arrays, rows, pack, watermark, database)))
+
+
+def _parts(
+    arrays: ColumnArrays, rows: int, pack: Callable[[], PackedTags], watermark: int, database: str
+) -> Iterator[bytes | _Bytes]:
+    """Everything but the checksum, in order."""
+    text = json.dumps({"format": FORMAT, "database": database, "watermark": watermark, "rows": rows}).encode()
+    yield _HEAD.pack(_MAGIC, len(text))
+    yield text
     alive = arrays.state[:rows] != 0
-    tags, renumber = tags.used(arrays.tag_set[:rows][alive])
-    parts = [np.where(alive, getattr(arrays, n)[:rows], 0).astype(DTYPES[n]) for n in STORED]
-    parts[STORED.index("tag_set")] = renumber[parts[STORED.index("tag_set")]]
-    names = np.frombuffer(json.dumps(tags.names).encode("utf-8", "surrogatepass"), np.uint8)
-    parts += [names, tags.lengths, tags.members, tags.hashes]
-    blobs = [np.ascontiguousarray(p).view(np.uint8) for p in parts]
-    header: dict[str, Any] = {"format": FORMAT, "database": database, "watermark": watermark, "rows": rows}
-    header["parts"] = [b.shape[0] for b in blobs]
-    text = json.dumps(header).encode()
-    text += b" " * (-(len(text) + _HEAD.size) % 8)  # words of the file begin at words of the arrays
-    payload = np.concatenate([np.frombuffer(text, np.uint8), *blobs])
-    write_whole(path, [_HEAD.pack(_MAGIC, len(text), *block_sums(payload)), payload.data])
+    sets = np.where(alive, arrays.tag_set[:rows], 0).astype(np.int32)
+    tags, renumber = pack().used(sets)
+    sets = renumber[sets]
+    for name in STORED:
+        values = sets if name == "tag_set" else np.where(alive, getattr(arrays, name)[:rows], 0).astype(DTYPES[name])
+        yield values.view(np.uint8)
+    names = json.dumps(tags.names).encode("utf-8", "surrogatepass")
+    yield names
+    for array in (tags.lengths, tags.members, tags.hashes):
+        yield np.ascontiguousarray(array).view(np.uint8)
+    yield struct.pack("<4Q", len(names), len(tags.lengths), len(tags.members), len(tags.hashes))
+
+
+def _summed(parts: Iterator[bytes | _Bytes]) -> Iterator[memoryview]:
+    """Each part padded, and at the end the sums over all of them."""
+    sums = (0, 0)
+    for part in parts:
+        data = np.frombuffer(part, np.uint8) if isinstance(part, bytes) else part
+        sums = add_sums(sums, block_sums(data))
+        yield data.data
+        if lacking := -len(data) % _WORD:
+            yield memoryview(bytes(lacking))
+    yield memoryview(struct.pack("<2Q", *sums))
+
+
+class _Reader:
+    """Reads a file part by part, summing up."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+        self.sums = (0, 0)
+
+    def into(self, target: npt.NDArray[Any]) -> None:
+        """Fill the array (contiguous) from the next part."""
+        data = target.view(np.uint8).reshape(-1)
+        padded = len(data) + -len(data) % _WORD
+        if padded > self._left:
+            raise SnapshotError("the file is shorter than it says")
+        self._left -= padded
+        if self._file.readinto(data.data) != len(data):  # type: ignore[attr-defined]
+            raise SnapshotError("the file is shorter than it was")
+        if self._file.read(padded - len(data)).strip(b"\0"):
+            raise SnapshotError("there is something between its parts")
+        self.sums = add_sums(self.sums, block_sums(data))
+
+    def array(self, length: int, dtype: Any) -> npt.NDArray[Any]:
+        """The next part, ``length`` values."""
+        if length * np.dtype(dtype).itemsize > self._left:
+            raise SnapshotError("the file is shorter than it says")
+        values = np.empty(length, dtype)
+        self.into(values)
+        return values
 
 
 def read_snapshot(path: Path, database: str = "", spare: int = 1024) -> tuple[ColumnArrays, TagSets, int]:
     """(arrays with ``spare`` room, tag sets, watermark). Raises SnapshotError, OSError (FileNotFoundError: no file)."""
-    raw = np.fromfile(path, np.uint8)
-    if raw.shape[0] < _HEAD.size:
-        raise SnapshotError("the file is shorter than its header")
-    magic, length, *sums = _HEAD.unpack(raw[: _HEAD.size].tobytes())
-    if magic != _MAGIC:
-        raise SnapshotError("the file is not a columns snapshot")
-    payload = raw[_HEAD.size :].copy()
-    if list(block_sums(payload)) != sums:
-        raise SnapshotError("the checksum does not match")
-    try:
-        header = json.loads(payload[:length].tobytes())
-        if header["format"] != FORMAT:
-            raise SnapshotError(f"format {header['format']} is not {FORMAT}")
-        if header["database"] != database:
-            raise SnapshotError("it was made for another database")
-        return _decode(header, _split(payload[length:], header["parts"]), spare)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise SnapshotError(f"the content does not hold together ({type(error).__name__})") from error
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < _HEAD.size + _TAIL.size:
+            raise SnapshotError("the file is shorter than its header")
+        file.seek(size - _TAIL.size)
+        *lengths, xor, total = _TAIL.unpack(file.read(_TAIL.size))
+        file.seek(0)
+        reader = _Reader(file, size - 16)
+        try:
+            return _read(reader, lengths, (xor, total), database, spare)
+        except (ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
+            raise SnapshotError(f"the content does not hold together ({type(error).__name__})") from error
 
 
-def _split(payload: npt.NDArray[np.uint8], sizes: list[int]) -> Iterator[npt.NDArray[np.uint8]]:
-    at = 0
-    for size in sizes:
-        yield payload[at : at + size]
-        at += size
-
-
-def _decode(
-    header: dict[str, int], parts: Iterator[npt.NDArray[np.uint8]], spare: int
+def _read(
+    reader: _Reader, lengths: list[int], sums: tuple[int, int], database: str, spare: int
 ) -> tuple[ColumnArrays, TagSets, int]:
-    rows = header["rows"]
+    magic, length = _HEAD.unpack(reader.array(_HEAD.size, np.uint8).tobytes())
+    if magic != _MAGIC or length > _LONGEST_HEADER:
+        raise SnapshotError("the file is not a columns snapshot")
+    header = json.loads(reader.array(length, np.uint8).tobytes())
+    if header["format"] != FORMAT:
+        raise SnapshotError(f"format {header['format']} is not {FORMAT}")
+    rows = int(header["rows"])
     arrays = allocate(rows + spare)
     for name in STORED:
-        getattr(arrays, name)[:rows] = np.frombuffer(next(parts).tobytes(), DTYPES[name])
-    names = tuple(json.loads(next(parts).tobytes()))
-    lengths, members = (np.frombuffer(next(parts).tobytes(), np.int32) for _ in range(2))
-    tags = PackedTags(names, lengths, members, np.frombuffer(next(parts).tobytes(), np.uint64))
+        reader.into(getattr(arrays, name)[:rows])
+    names = tuple(json.loads(reader.array(lengths[0], np.uint8).tobytes()))
+    sizes, members = (reader.array(n, np.int32) for n in lengths[1:3])
+    tags = PackedTags(names, sizes, members, reader.array(lengths[3], np.uint64))
+    reader.array(4, np.uint64)  # the lengths, which are summed as well
+    if reader.sums != sums:
+        raise SnapshotError("the checksum does not match")
+    if header["database"] != database:
+        raise SnapshotError("it was made for another database")
     _derive(arrays, tags)
     return arrays, TagSets(tags), int(header["watermark"])
 

@@ -1,9 +1,8 @@
 """Tags of rows, as numbered tag sets: few rows have a set of their own, so a filter is decided once per set.
 
-Owns the vocabulary, the sets and their hashes; the number of a row's set stands in ``ColumnArrays.tag_set``. A tag
-filter answers one byte per set, and one gather per row applies it. Sets that no row uses any more vanish with the next
-snapshot file. What a file held is unpacked at first use, so that a start does not wait for it. Used by ``Columns``
-under its lock.
+Owns the vocabulary, the sets and their hashes; the number of a row's set stands in ``ColumnArrays.tag_set``. Sets are
+only ever added, and kept as flat arrays, as the snapshot has them: a start unpacks nothing, and a verdict over old sets
+stays good. Sets that no row uses any more vanish with the next snapshot file. Used by ``Columns`` under its lock.
 """
 
 from __future__ import annotations
@@ -11,13 +10,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from memxd.model import Filter
 
-__all__ = ["PackedTags", "TagSets", "tag_hash"]
+__all__ = ["PackedTags", "TagSets", "Verdict", "tag_hash"]
+
+#: uint8[sets]: 1 = the set satisfies a filter.
+Verdict = npt.NDArray[np.uint8]
+_RECENT = 4_096
+_Item = TypeVar("_Item", np.int32, np.uint64)
 
 
 def tag_hash(tags: Iterable[str]) -> int:
@@ -60,75 +65,103 @@ class TagSets:
     """Numbered sets of tags; number 0 is the empty set."""
 
     def __init__(self, packed: PackedTags = NO_TAGS) -> None:
-        self._packed: PackedTags | None = packed
-        self._names: list[str] = []
-        self._sets: list[tuple[int, ...]] = []
-        self._hashes: list[int] = []
-        self._tag_number: dict[str, int] = {}
-        self._set_number: dict[tuple[int, ...], int] = {}
-        self._holders: list[list[int]] = []  # by tag: the sets that hold it
+        self._names = list(packed.names)
+        self._tag_number = dict(zip(packed.names, range(len(packed.names)), strict=True))
+        self._size = len(packed.lengths)
+        self._lengths, self._members, self._hashes = packed.lengths, packed.members, packed.hashes
+        self._used = len(packed.members)
+        self._owners = np.repeat(np.arange(self._size, dtype=np.int32), packed.lengths)  # by member: its set
+        self._by_hash: dict[int, list[int]] | None = None
+        self._recent: dict[tuple[str, ...], tuple[int, int]] = {}  # what was asked lately
 
-    def _unpack(self) -> None:
-        packed, self._packed = self._packed, None
-        if packed is None:
-            return
-        for name in packed.names:
-            self._tag(name)
-        ends, flat = np.cumsum(packed.lengths).tolist(), packed.members.tolist()
-        sizes, hashes = packed.lengths.tolist(), packed.hashes.tolist()
-        for size, end, digest in zip(sizes, ends, hashes, strict=True):
-            self._append(tuple(flat[end - size : end]), digest)
+    def __len__(self) -> int:
+        return self._size
 
     def pack(self) -> PackedTags:
-        """The present sets as arrays."""
-        if self._packed is not None:
-            return self._packed
-        return PackedTags(
-            tuple(self._names),
-            np.fromiter(map(len, self._sets), np.int32, len(self._sets)),
-            np.fromiter((tag for tags in self._sets for tag in tags), np.int32),
-            np.array(self._hashes, np.uint64),
-        )
+        """The present sets as arrays, which later sets do not touch."""
+        size, used = self._size, self._used
+        return PackedTags(tuple(self._names), self._lengths[:size], self._members[:used], self._hashes[:size])
 
-    def number(self, tags: Iterable[str]) -> tuple[int, int]:
+    def number(self, tags: tuple[str, ...]) -> tuple[int, int]:
         """(number, hash) of this set of tags; a new set gets the next number."""
-        self._unpack()
-        members = tuple(sorted({self._tag(tag) for tag in tags}))
-        number = self._set_number.get(members)
-        if number is None:
-            number = self._append(members, tag_hash(self._names[tag] for tag in members))
-        return number, self._hashes[number]
+        if not tags:
+            return 0, 0
+        found = self._recent.get(tags)
+        if found is None:
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            found = self._recent[tags] = self._number(tags)
+        return found
 
-    def _append(self, members: tuple[int, ...], digest: int) -> int:
-        number = len(self._sets)
-        self._sets.append(members)
-        self._hashes.append(digest)
-        self._set_number[members] = number
-        for tag in members:
-            self._holders[tag].append(number)
+    def _number(self, tags: tuple[str, ...]) -> tuple[int, int]:
+        digest = tag_hash(tags)
+        members = sorted({self._tag(tag) for tag in tags})
+        if self._by_hash is None:
+            self._by_hash = {}
+            for number, known in enumerate(self._hashes[: self._size].tolist()):
+                self._by_hash.setdefault(known, []).append(number)
+        alike = self._by_hash.setdefault(digest, [])
+        for number in alike:
+            if self._set(number) == members:
+                return number, digest
+        alike.append(self._append(members, digest))
+        return alike[-1], digest
+
+    def _set(self, number: int) -> list[int]:
+        begin = int(np.searchsorted(self._owners[: self._used], number))
+        found: list[int] = self._members[begin : begin + int(self._lengths[number])].tolist()
+        return found
+
+    def _append(self, members: list[int], digest: int) -> int:
+        number, end = self._size, self._used + len(members)
+        self._lengths = _longer(self._lengths, number + 1)
+        self._hashes = _longer(self._hashes, number + 1)
+        self._members, self._owners = _longer(self._members, end), _longer(self._owners, end)
+        self._lengths[number], self._hashes[number] = len(members), digest
+        self._members[self._used : end], self._owners[self._used : end] = members, number
+        self._size, self._used = number + 1, end
         return number
 
     def _tag(self, tag: str) -> int:
         number = self._tag_number.setdefault(tag, len(self._names))
         if number == len(self._names):
             self._names.append(tag)
-            self._holders.append([])
         return number
 
-    def passing(self, wanted: Filter) -> npt.NDArray[np.bool_]:
-        """bool[sets]: which sets satisfy the filter's three tag conditions."""
-        self._unpack()
-        verdict = np.full(len(self._sets), not wanted.tags_any, np.bool_)
+    def passing(self, wanted: Filter, known: Verdict | None = None) -> Verdict | None:
+        """Which sets satisfy the filter's three tag conditions; None when it has none. ``known``: what this answered
+        for the same filter before, so that only sets since then are looked at."""
+        if not (wanted.tags_any or wanted.tags_all or wanted.tags_none):
+            return None
+        begin = 0 if known is None else len(known)
+        if known is not None and begin == self._size:
+            return known
+        fresh = np.full(self._size - begin, not wanted.tags_any, np.uint8)
         for tag in wanted.tags_any:
-            verdict[self._holding(tag)] = True
+            fresh[self._holding(tag, begin)] = 1
         for tag in wanted.tags_all:
-            holding = np.zeros(len(self._sets), np.bool_)
-            holding[self._holding(tag)] = True
-            verdict &= holding
+            holding = np.zeros(len(fresh), np.uint8)
+            holding[self._holding(tag, begin)] = 1
+            fresh &= holding
         for tag in wanted.tags_none:
-            verdict[self._holding(tag)] = False
-        return verdict
+            fresh[self._holding(tag, begin)] = 0
+        return fresh if known is None else np.concatenate([known, fresh])
 
-    def _holding(self, tag: str) -> list[int]:
+    def _holding(self, tag: str, begin: int) -> npt.NDArray[np.int32]:
+        """Sets that hold the tag, counted from set ``begin``."""
         number = self._tag_number.get(tag)
-        return [] if number is None else self._holders[number]
+        if number is None:
+            return np.empty(0, np.int32)
+        owners = self._owners[: self._used]
+        at = int(np.searchsorted(owners, begin)) if begin else 0
+        found: npt.NDArray[np.int32] = owners[at:][self._members[at : self._used] == number] - np.int32(begin)
+        return found
+
+
+def _longer(array: npt.NDArray[_Item], size: int) -> npt.NDArray[_Item]:
+    """The same array when it has room for ``size``, else a larger copy; never one that came from outside."""
+    if size <= len(array) and array.flags.writeable:
+        return array
+    larger = np.zeros(size + size // 2 + 16, array.dtype)
+    larger[: len(array)] = array
+    return larger

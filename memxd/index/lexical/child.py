@@ -73,6 +73,11 @@ class Child:
     ) -> dict[str, Any]:
         """Send a request and wait for its answer, until ``ended`` says True. Raises ChildError; the child is of no more
         use then."""
+        self.tell(request, payload, ended)
+        return self.answer(ended)
+
+    def tell(self, request: dict[str, Any], payload: Sequence[bytes] = (), ended: Callable[[], bool] = _never) -> None:
+        """The first half of ``ask``: the child works while its parent does something else. One request at a time."""
         header = json.dumps(request).encode()
         try:
             for part in (HEADER.pack(len(header), sum(map(len, payload))) + header, *payload):
@@ -81,6 +86,9 @@ class Child:
             pass  # it is gone; its last line says why
         except OSError as error:
             raise ChildError(f"the pipe to the index writer failed: {error.strerror}") from error
+
+    def answer(self, ended: Callable[[], bool] = _never) -> dict[str, Any]:
+        """The second half of ``ask``."""
         answer: dict[str, Any] = json.loads(self._line(ended))
         if not answer["ok"]:
             raise ChildError(answer["error"], answer["errno"], answer["damaged"])

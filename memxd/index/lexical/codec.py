@@ -26,25 +26,19 @@ from whoosh.filedb.filetables import OrderedHashWriter
 from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
-from whoosh.util.numeric import length_to_byte
 
-from memxd.index.lexical.bulk import Lists, laid
-from memxd.index.lexical.hits import Int32, UInt32
-from memxd.index.lexical.packing import frequencies
+from memxd.index.lexical.hits import Int32, Int64, UInt32
+from memxd.index.lexical.packing import frequencies, pack
+from memxd.index.lexical.postings import Flat
 
 INDEX_NAME = "MAIN"
 FIELD = "text"
 TERMS, POSTINGS, DOCUMENTS = ".trm", ".pst", ".doc"
 EXTENSIONS = (TERMS, POSTINGS, DOCUMENTS)
 _MAGIC = b"MXDOCS02"
-#: What ``whoosh3.W3TermInfo.to_bytes`` writes: flags, weight, df, shortest and longest as bytes (not used: ``.doc`` has
-#: exact lengths), largest frequency, first and last document, extent.
+#: What Whoosh keeps of a term (``W3TermInfo``): flags, weight, documents, two lengths, largest weight, first and last
+#: document, and where its list lies.
 _INFO = struct.Struct("!BfIBBfIIqi")
-_INFO_DTYPE = np.dtype(
-    [("flags", "u1"), ("weight", ">f4"), ("df", ">u4"), ("shortest", "u1"), ("longest", "u1"), ("most", ">f4"),
-     ("first", ">u4"), ("last", ">u4"), ("offset", ">i8"), ("length", ">i4")]
-)  # fmt: skip
-_SHORTEST = length_to_byte(1)
 
 
 def schema() -> Schema:
@@ -234,15 +228,22 @@ class PostingWriter(base.FieldWriter):
 
     def finish_term(self) -> None:
         docs, tfs = np.array(self._docs, np.int32), np.array(self._tfs, np.int32)
-        self.add_lists(Lists([self._term], np.array([docs.shape[0]]), docs, tfs))
+        self.add_lists(Flat([self._term], np.array([len(docs)]), docs, tfs))
 
-    def add_lists(self, lists: Lists) -> None:
-        """Many posting lists; all terms come in ascending order, documents ascend strictly, no list is empty."""
-        made = laid(lists, self._lengths)
-        offset, key, add = self._file.tell(), self._key, self._terms.add
-        self._file.write(made.data)
-        for term, begin, size, df, weight, most, first, last in made.infos:
-            add(key + term, _INFO.pack(0, weight, df, _SHORTEST, 0, most, first, last, offset + begin, size))
+    def add_lists(self, lists: Flat) -> None:
+        """Whole posting lists; terms come in ascending order, documents ascend strictly, n >= 1 each."""
+        terms, counts, docs, tfs = lists
+        starts = np.cumsum(counts) - counts
+        words, offsets, sizes = _laid_out(starts, counts, docs, tfs, self._lengths[docs])
+        columns = (
+            np.add.reduceat(tfs, starts, dtype=np.int64), counts, np.maximum.reduceat(tfs, starts), docs[starts],
+            docs[starts + counts - 1], self._file.tell() + 4 * offsets, 4 * sizes,
+        )  # fmt: skip
+        self._file.write(words.tobytes())
+        for term, weight, df, most, low, high, offset, size in zip(
+            terms, *(column.tolist() for column in columns), strict=True
+        ):
+            self._terms.add(self._key + term, _INFO.pack(0, weight, df, 1, 0, most, low, high, offset, size))
 
     def finish_field(self) -> None:
         self._key = b""
@@ -251,6 +252,24 @@ class PostingWriter(base.FieldWriter):
         self._terms.close()
         self._file.close()
         self.is_closed = True
+
+
+def _laid_out(starts: Int64, counts: Int64, docs: Int32, tfs: Int32, lengths: Int32) -> tuple[Int32, Int64, Int64]:
+    """Lists as they stand in the file: (words, where each begins among them, how many it has)."""
+    packed, more = pack(tfs, lengths)
+    large, many = more[::2], more[1::2]  # positions and frequencies of those that do not fit
+    of_list = np.searchsorted(starts, large, "right") - 1
+    extra = np.bincount(of_list, minlength=len(counts))
+    sizes = 2 * (counts + extra)
+    offsets = np.cumsum(sizes) - sizes
+    words = np.empty(int(sizes.sum()), np.int32)
+    at = np.arange(docs.shape[0]) + np.repeat(offsets - starts, counts)
+    words[at] = docs
+    words[at + np.repeat(counts, counts)] = packed.view(np.int32)
+    within = np.arange(large.shape[0]) - (np.cumsum(extra) - extra)[of_list]
+    at = (offsets + 2 * counts)[of_list] + 2 * within
+    words[at], words[at + 1] = large - starts[of_list], many
+    return words, offsets, sizes
 
 
 def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
@@ -262,35 +281,3 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
         raise ValueError("a term points outside the postings")
     return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]
-
-
-class SegmentLists:
-    """Every posting list of a segment on disk, in order (``merge.Postings``). Raises ValueError when they do not lie in
-    the file as ``PostingWriter`` writes them."""
-
-    def __init__(self, terms: Any, words: Int32) -> None:
-        items = list(terms._tindex.items())
-        infos = np.frombuffer(b"".join([value for _, value in items]), _INFO_DTYPE)
-        self.terms: list[bytes] = [key[2:] for key, _ in items]
-        self.sizes = infos["df"].astype(np.int64)
-        self._begins = infos["offset"].astype(np.int64) // 4
-        self._words = words
-        stops = self._begins + infos["length"] // 4
-        if len(infos) and (
-            self._begins.min() < 2 or stops.max() > words.shape[0] or (infos["length"] < 8 * self.sizes).any()
-        ):
-            raise ValueError("a term points outside the postings")
-        self._more = np.flatnonzero(infos["length"] > 8 * self.sizes)
-        self._stops = stops
-
-    def take(self, first: int, last: int) -> Lists:
-        """The lists of terms first..last-1."""
-        sizes, begins = self.sizes[first:last], self._begins[first:last]
-        starts = np.cumsum(sizes) - sizes
-        at = np.arange(int(sizes.sum())) + np.repeat(begins - starts, sizes)
-        docs = self._words[at]
-        tfs = (self._words[at + np.repeat(sizes, sizes)].view(np.uint32) >> 16).astype(np.int32)
-        for term in self._more[(self._more >= first) & (self._more < last)].tolist():
-            more = self._words[self._begins[term] + 2 * self.sizes[term] : self._stops[term]]
-            tfs[starts[term - first] + more[::2]] = more[1::2]
-        return Lists(self.terms[first:last], sizes, docs, tfs)

@@ -118,7 +118,8 @@ class LexicalIndex:
         if change.features is None:
             entry: Entry | None = Entry(change.rid, None, 0, -1, change.revision)
         elif change.text is not None:
-            entry = Entry(change.rid, *document_terms(change.text), change.features.scope_no, change.revision)
+            terms, length = change.terms or document_terms(change.text)
+            entry = Entry(change.rid, terms, length, change.features.scope_no, change.revision)
         else:
             entry = None
         with self._applying:

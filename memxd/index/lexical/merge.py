@@ -6,86 +6,30 @@ Owns the merge at the level of arrays and the policy which segments to merge whe
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from memxd.index.lexical.bulk import Lists, joined, pieces
 from memxd.index.lexical.codec import Documents
-from memxd.index.lexical.hits import Int32, Int64, UInt8
-from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.hits import Int32, Int64
+from memxd.index.lexical.postings import Flat, Postings, Source
 
+#: Postings that are put in order at once, so that a merge of any size takes little memory.
+PIECE = 1 << 20
 #: More segments than this besides the largest are merged into one.
 SMALL_SEGMENTS = 8
 #: When the others together hold this share of the largest, or so much of all is dead, everything becomes one.
 OTHERS_SHARE = 1 / 3
 DEAD_SHARE = 1 / 4
-#: Postings that are sorted in memory at a time.
-PIECE = 4_000_000
-
-
-class Postings(Protocol):
-    """Posting lists of one source: ``terms`` in ascending order of their bytes, ``sizes`` int64[terms]."""
-
-    @property
-    def terms(self) -> list[bytes]: ...
-
-    @property
-    def sizes(self) -> Int64: ...
-
-    def take(self, first: int, last: int) -> Lists:
-        """The lists of terms first..last-1."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Documents in any order: rids, lengths, scope numbers, alive, and their postings."""
-
-    rids: Int32
-    lengths: Int32
-    scopes: Int32
-    alive: UInt8
-    postings: Postings
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What ``writer`` writes: the documents and the lists (to be read once), a few millions of postings at a time."""
+    """What ``writer`` writes: the documents and the lists in pieces (to be read once)."""
 
     documents: Documents
-    lists: Iterator[Lists]
-
-
-def of_tail(tail: Tail) -> Source:
-    """A tail as a source."""
-    return Source(*tail.documents(), TailPostings(tail))
-
-
-class TailPostings:
-    """The posting lists of a tail."""
-
-    def __init__(self, tail: Tail) -> None:
-        self._lists = tail.lists()
-        self._stops = np.append(0, np.cumsum(self._lists.sizes))
-
-    @property
-    def terms(self) -> list[bytes]:
-        """See ``Postings``."""
-        return self._lists.terms
-
-    @property
-    def sizes(self) -> Int64:
-        """See ``Postings``."""
-        return self._lists.sizes
-
-    def take(self, first: int, last: int) -> Lists:
-        """See ``Postings``."""
-        every, low, high = self._lists, self._stops[first], self._stops[last]
-        return Lists(every.terms[first:last], every.sizes[first:last], every.docs[low:high], every.tfs[low:high])
+    lists: Iterator[Flat]
 
 
 def merge(sources: Sequence[Source]) -> Merged:
@@ -106,23 +50,45 @@ def merge(sources: Sequence[Source]) -> Merged:
     return Merged(documents, _lists(sources, maps))
 
 
-def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[Lists]:
-    every = sorted(set().union(*(source.postings.terms for source in sources)))
-    sizes = np.zeros(len(every), np.int64)
-    numbers = {term: number for number, term in enumerate(every)}
-    for source in sources:
-        terms = source.postings.terms
-        sizes[np.fromiter(map(numbers.__getitem__, terms), np.int64, len(terms))] += source.postings.sizes
-    del numbers
-    for first, last in pieces(sizes, PIECE):
-        parts = []
-        for source, numbered in zip(sources, maps, strict=True):
-            terms = source.postings.terms
-            low, high = bisect_left(terms, every[first]), bisect_right(terms, every[last - 1])
-            parts.append((source.postings.take(low, high), numbered))
-        lists = joined(parts)
-        if lists.terms:
-            yield lists
+def _lists(sources: Sequence[Source], maps: Sequence[Int32]) -> Iterator[Flat]:
+    everything = [source.postings for source in sources]
+    names = sorted(set().union(*(postings.terms for postings in everything)))
+    number = {name: at for at, name in enumerate(names)}
+    ids = [np.fromiter(map(number.__getitem__, postings.terms), np.int64) for postings in everything]
+    counts = np.zeros(len(names), np.int64)
+    for postings, own in zip(everything, ids, strict=True):
+        counts[own] += postings.counts
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(names):
+        room = int(ends[first] - counts[first]) + PIECE
+        last = max(first + 1, int(np.searchsorted(ends, room, "right")))
+        parts = [_part(*each, first, last) for each in zip(everything, ids, maps, strict=True)]
+        piece = _piece(names[first:last], *(np.concatenate(column) for column in zip(*parts, strict=True)))
+        if piece.terms:
+            yield piece
+        first = last
+
+
+def _part(postings: Postings, ids: Int64, numbers: Int32, first: int, last: int) -> tuple[Int64, Int32, Int32]:
+    """(term from ``first``, new document number, frequency) of each living posting of one source."""
+    low, high = (int(at) for at in np.searchsorted(ids, (first, last)))
+    docs, tfs = postings.read(low, high)
+    terms = np.repeat(ids[low:high] - first, postings.counts[low:high])
+    moved = numbers[docs]
+    living = moved >= 0  # the dead are -1
+    return (terms, moved, tfs) if living.all() else (terms[living], moved[living], tfs[living])
+
+
+def _piece(names: list[bytes], terms: Int64, docs: Int32, tfs: Int32) -> Flat:
+    """The postings in order of (term, document), terms without any left out."""
+    key = (terms << 32) | docs
+    if (key[1:] <= key[:-1]).any():
+        order = np.argsort(key, kind="stable")
+        docs, tfs = docs[order], tfs[order]
+    counts = np.bincount(terms, minlength=len(names))
+    held = np.flatnonzero(counts)
+    return Flat([names[at] for at in held.tolist()], counts[held], docs, tfs)
 
 
 def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]:

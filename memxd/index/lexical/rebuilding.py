@@ -13,8 +13,9 @@ from pathlib import Path
 from memxd.index.lexical.child import Child
 from memxd.model import Change
 
+#: A batch is small, because while it is made into JSON no other thread of the daemon runs.
 _ROWS = 500
-_CHARACTERS = 500_000
+_CHARACTERS = 100_000
 
 
 def build(
@@ -33,7 +34,7 @@ def build(
     child = Child(folder, stamp)
     done = 0
     rows: list[tuple[int, int, str]] = []
-    size = 0
+    size, at_work = 0, False  # the child analyses one batch while the next is read
     try:
         for change in changes:
             watermark = max(watermark, change.revision)
@@ -42,10 +43,14 @@ def build(
                 size += len(change.text)
             done += 1
             if len(rows) >= _ROWS or size >= _CHARACTERS:
-                child.ask({"op": "texts"}, [json.dumps(rows).encode()], ended)
-                rows, size = [], 0
+                if at_work:
+                    child.answer(ended)
+                child.tell({"op": "texts"}, [json.dumps(rows).encode()], ended)
+                rows, size, at_work = [], 0, True
                 if progress is not None:
                     progress(done, total)
+        if at_work:
+            child.answer(ended)
         child.ask({"op": "texts"}, [json.dumps(rows).encode()], ended)
         child.ask({"op": "finish", "watermark": watermark}, ended=ended)
     finally:

@@ -214,7 +214,10 @@ class State:
             deletes = {self._loaded[n].segment_id: sorted(docs) for n, docs in self._undurable.items() if docs}
             if not seal:
                 return Job(self.durable, self.committed, deletes)
-            return Job(*self._sealed_at, deletes, self._sealed.pack() if self._sealed is not None else [])
+            job, sealed = Job(*self._sealed_at, deletes), self._sealed
+        if sealed is not None:  # not under the lock: searches would wait; who dies meanwhile is in ``_killed``
+            job.payload = sealed.pack()
+        return job
 
     def swap(self, committed: Committed, job: Job, *, sealed: bool) -> None:
         """Take over what the child committed for a job; the folded tail goes."""

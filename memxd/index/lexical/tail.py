@@ -1,12 +1,13 @@
 """Documents that are in no file yet: postings in memory, searched like a segment, later folded into one.
 
 Owns growable arrays by term. Not thread safe: ``state`` guards it with its lock, and what it hands out are copies; a
-list is copied again only when it has grown. The child process unpacks what ``pack`` gives it, and gathers documents in
-the same way when it rebuilds.
+list is copied again only when it has grown. The child process unpacks what ``pack`` gives it
+(``postings``).
 """
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Mapping
 
@@ -14,9 +15,10 @@ import numpy as np
 
 from memxd._fast import bm25_py
 from memxd._fast.bm25_py import Bm25Kernel, Postings, Segment
-from memxd.index.lexical.bulk import Lists
-from memxd.index.lexical.hits import Int32, UInt8
+from memxd.index.lexical.hits import Int32
 from memxd.index.lexical.packing import pack
+
+_PAIR = struct.Struct("=ii")
 
 
 class Tail:
@@ -30,7 +32,9 @@ class Tail:
         self.lengths = array("i")
         self.scopes = array("i")
         self._died = bytearray()
-        self._lists: dict[str, tuple[array[int], array[int]]] = {}
+        # By term, pairs of document and frequency. Bytes, because the garbage collector looks at every array: tens of
+        # thousands of them held all threads up for 50 ms at a time.
+        self._lists: dict[str, bytearray] = {}
         self._segment: Segment | None = None
         self._known: dict[str, Postings] = {}
 
@@ -45,14 +49,14 @@ class Tail:
         self.lengths.append(length)
         self.scopes.append(scope_no)
         self._died.append(0)
-        lists = self._lists
+        lists, once = self._lists, _PAIR.pack(doc, 1)
         for term, count in counts.items():
+            pair = once if count == 1 else _PAIR.pack(doc, count)
             entry = lists.get(term)
             if entry is None:
-                lists[term] = array("i", (doc,)), array("i", (count,))
+                lists[term] = bytearray(pair)
             else:
-                entry[0].append(doc)
-                entry[1].append(count)
+                entry += pair
         return doc
 
     def kill(self, doc: int) -> None:
@@ -75,60 +79,25 @@ class Tail:
         if entry is None:
             return None
         known = self._known.get(term)
-        if known is None or known.size != len(entry[0]):
-            docs, tfs = np.array(entry[0], np.int32), np.array(entry[1], np.int32)
+        if known is None or known.size != len(entry) // _PAIR.size:
+            docs, tfs = _columns(bytes(entry))
             lengths = np.frombuffer(self.lengths, np.int32)[docs]
             known = self._known[term] = self._kernel.Postings(docs, *pack(tfs, lengths), len(self.rids))
         return known
 
-    def documents(self) -> tuple[Int32, Int32, Int32, UInt8]:
-        """(rids, lengths, scope numbers, alive) in order of arrival."""
-        rids, lengths, scopes = (np.array(part, np.int32) for part in (self.rids, self.lengths, self.scopes))
-        return rids, lengths, scopes, (np.frombuffer(self._died, np.uint8) == 0).astype(np.uint8)
-
-    def lists(self) -> Lists:
-        """Every list, in ascending order of the terms' bytes; the dead are among the documents."""
-        held = sorted((term.encode(), entry) for term, entry in self._lists.items())
-        docs = b"".join([docs.tobytes() for _, (docs, _) in held])
-        tfs = b"".join([tfs.tobytes() for _, (_, tfs) in held])
-        return Lists(
-            [term for term, _ in held],
-            np.fromiter((len(docs) for _, (docs, _) in held), np.int64, len(held)),
-            np.frombuffer(docs, np.int32),
-            np.frombuffer(tfs, np.int32),
-        )
-
     def pack(self) -> list[bytes]:
         """Everything as bytes: counts, rids, lengths, scopes, sizes of lists, postings, died, terms (by newlines)."""
         names = "\n".join(self._lists).encode()
-        sizes = array("i", (len(docs) for docs, _ in self._lists.values()))
+        sizes = array("i", [len(pairs) // _PAIR.size for pairs in self._lists.values()])
         head = np.array([len(self.rids), len(self._lists), sum(sizes), len(names)], np.int64)
-        docs = b"".join([docs.tobytes() for docs, _ in self._lists.values()])
-        tfs = b"".join([tfs.tobytes() for _, tfs in self._lists.values()])
+        docs, tfs = _columns(b"".join(self._lists.values()))
         return [
             head.tobytes(), self.rids.tobytes(), self.lengths.tobytes(), self.scopes.tobytes(), sizes.tobytes(),
-            docs, tfs, bytes(self._died), names,
+            docs.tobytes(), tfs.tobytes(), bytes(self._died), names,
         ]  # fmt: skip
 
-    @classmethod
-    def unpack(cls, data: bytes) -> Tail:
-        """The inverse of ``pack`` joined. Raises ValueError for a wrong size."""
-        documents, terms, postings, size = (int(n) for n in np.frombuffer(data, np.int64, 4))
-        words = np.frombuffer(data, np.int32, 3 * documents + terms + 2 * postings, 32)
-        at = 32 + words.nbytes
-        if len(data) != at + documents + size:
-            raise ValueError("the batch is cut short")
-        self = cls()
-        rids, lengths, scopes, sizes, docs, tfs = np.split(
-            words, np.cumsum([documents, documents, documents, terms, postings], dtype=np.int64)
-        )
-        self.rids, self.lengths, self.scopes = (array("i", part.tobytes()) for part in (rids, lengths, scopes))
-        self._died = bytearray(data[at : at + documents])
-        self.dead = sum(self._died)
-        names = data[at + documents :].decode().split("\n") if terms else []
-        start = 0
-        for name, count in zip(names, sizes.tolist(), strict=True):
-            stop = start + count
-            self._lists[name] = array("i", docs[start:stop].tobytes()), array("i", tfs[start:stop].tobytes())
-            start = stop
-        return self
+
+def _columns(pairs: bytes) -> tuple[Int32, Int32]:
+    """(documents, frequencies) of pairs."""
+    docs, tfs = np.ascontiguousarray(np.frombuffer(pairs, np.int32).reshape(-1, 2).T)
+    return docs, tfs

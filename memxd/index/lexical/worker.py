@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 
 from memxd.index.lexical.analyzer import document_terms
 from memxd.index.lexical.files import lock
-from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.postings import Gathered, unpack
 from memxd.index.lexical.writer import IndexFolder
 
 HEADER = struct.Struct("!IQ")
@@ -42,8 +42,7 @@ class Worker:
 
     def __init__(self, folder: IndexFolder) -> None:
         self._folder = folder
-        self._gathered = Tail()
-        self._postings = 0
+        self._gathered = Gathered()
 
     def handle(self, request: dict[str, Any], payload: bytes) -> dict[str, Any]:
         """The answer to one request. Raises what goes wrong."""
@@ -52,7 +51,7 @@ class Worker:
             case "hello":
                 return {}
             case "fold":
-                self._folder.fold(Tail.unpack(payload) if payload else None, deletes, request["watermark"])
+                self._folder.fold(unpack(payload) if payload else None, deletes, request["watermark"])
                 return {}
             case "merge":
                 return {"merged": self._folder.merge(deletes, request["erase"])}
@@ -68,13 +67,12 @@ class Worker:
         for rid, scope_no, text in rows:
             counts, length = document_terms(text)
             self._gathered.add(rid, counts, length, scope_no)
-            self._postings += len(counts)
-        if self._postings >= SEGMENT_POSTINGS:
+        if self._gathered.postings >= SEGMENT_POSTINGS:
             self._write_gathered(0)  # watermark 0: an unfinished rebuild counts for nothing
 
     def _write_gathered(self, watermark: int) -> None:
-        self._folder.fold(self._gathered, {}, watermark)
-        self._gathered, self._postings = Tail(), 0
+        self._folder.fold(self._gathered.source() if len(self._gathered) else None, {}, watermark)
+        self._gathered = Gathered()
 
 
 class Speaker:

@@ -16,22 +16,19 @@ from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC, FileIndex, clean_files
 from whoosh.writing import SegmentWriter
 
-from memxd.index.lexical.bulk import Lists
 from memxd.index.lexical.codec import (
     EXTENSIONS,
     FIELD,
     INDEX_NAME,
-    POSTINGS,
     FlatCodec,
     FlatSegment,
-    SegmentLists,
-    map_words,
     read_documents,
     schema,
 )
 from memxd.index.lexical.files import Manifest, checksum, read_manifest, sync, write_manifest
-from memxd.index.lexical.merge import Merged, Source, merge, of_tail, to_merge
-from memxd.index.lexical.tail import Tail
+from memxd.index.lexical.merge import Merged, merge, to_merge
+from memxd.index.lexical.postings import Flat, Source
+from memxd.index.lexical.reading import SegmentPostings
 
 
 class IndexFolder:
@@ -73,9 +70,9 @@ class IndexFolder:
         sync(self.folder)
         write_manifest(self.folder, Manifest(self._stamp, watermark, generation, *checksum(path)))
 
-    def fold(self, tail: Tail | None, deletes: Mapping[str, Sequence[int]], watermark: int) -> None:
+    def fold(self, tail: Source | None, deletes: Mapping[str, Sequence[int]], watermark: int) -> None:
         """One commit: a new segment of the tail's living documents, deletions by segment and document number."""
-        documents = merge([of_tail(tail)]) if tail is not None and len(tail) > tail.dead else None
+        documents = merge([tail]) if tail is not None and tail.alive.any() else None
         if documents is None and not deletes:
             self.publish(self._index.latest_generation(), watermark)
             return
@@ -108,9 +105,7 @@ class IndexFolder:
         alive = np.ones(held.rids.shape[0], np.uint8)
         alive[np.fromiter(segment.deleted_docs(), np.int64)] = 0
         scopes = np.repeat(held.scopes, np.diff(held.starts))
-        words = map_words(self.folder / segment.make_filename(POSTINGS))
-        lists = SegmentLists(FlatCodec().terms_reader(self._storage, segment), words)
-        return Source(held.rids, held.lengths, scopes, alive, lists)
+        return Source(held.rids, held.lengths, scopes, alive, SegmentPostings(self._storage, segment))
 
     def open_writer(self, watermark: int) -> FoldWriter:
         """Whoosh's writer for the next generation (takes Whoosh's lock)."""
@@ -124,7 +119,7 @@ class FoldWriter(SegmentWriter):
         super().__init__(index, codec=FlatCodec(), compound=False)  # type: ignore[no-untyped-call]
         self._owner = owner
         self._watermark = watermark
-        self._lists: Iterator[Lists] = iter(())
+        self._lists: Iterator[Flat] = iter(())
 
     def take(self, merged: Merged) -> None:
         """The documents of the new segment."""

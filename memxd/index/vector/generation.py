@@ -1,13 +1,15 @@
 """One generation of the vector index as a whole: rows, graph, saver; and how the next one is made from it.
 
-Owns the order of steps of a renewal: copy what lives, build a graph over the copy, catch up with what happened
-meanwhile, so that the index needs its lock only for the last moment. Knows nothing of changes' revisions. Used by
+Owns when a generation is due for renewal, and the order of steps of a next one: copy what lives, build a graph over
+the copy, catch up with what happened meanwhile, so that the index needs its lock only for the last moment. As long as
+few rows are dead, a generation stays and its graph is extended instead. Knows nothing of changes' revisions. Used by
 ``VectorIndex``.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -21,11 +23,12 @@ from memxd.index.vector.graph import Graph
 from memxd.index.vector.manifest import GraphFile, Manifest, ManifestError, Saver, load_rows
 from memxd.index.vector.rows import Rows
 from memxd.index.vector.tuning import VectorTuning
-from memxd.index.vector.upkeep import build_graph
+from memxd.index.vector.upkeep import GraphBuildError, build_graph
 from memxd.model import Change
 
 __all__ = ["Generation", "Successor"]
 
+_log = logging.getLogger(__name__)
 _BATCH = 512  # rows of the store taken over at once
 _CATCH_UP = 1024  # rows that may be left for the last moment
 
@@ -53,7 +56,6 @@ class Generation:
         manifest: Manifest,
         alive: npt.NDArray[np.bool_],
         blocks: npt.NDArray[np.uint64],
-        tuning: VectorTuning,
     ) -> tuple[Generation, str]:
         """What the manifest describes, and a message when its graph is not usable (the rows serve without it).
 
@@ -63,8 +65,8 @@ class Generation:
         generation = cls(rows, Saver.loaded(directory, rows, manifest, blocks))
         if manifest.graph is not None:
             try:
-                generation.graph = Graph(directory, manifest.graph, manifest.identity.dimension, tuning)
-            except (ManifestError, OSError, RuntimeError) as error:
+                generation.graph = Graph(directory, manifest.graph)
+            except (ManifestError, OSError) as error:
                 text = str(error) if isinstance(error, ManifestError) else "the graph file cannot be opened"
                 return generation, f"{text}: vectors are scanned until it is built again"
         return generation, ""
@@ -115,19 +117,42 @@ class Generation:
         """Rows that no longer count."""
         return self.rows.count - self.rows.live
 
+    def worn(self, tuning: VectorTuning) -> bool:
+        """True when so many rows are dead that a next generation should leave them out."""
+        return self.dead > max(tuning.dead_min, tuning.dead_share * self.rows.count)
+
     def renewal_due(self, tuning: VectorTuning) -> int:
-        """0 = good as it is, 1 = a next generation is worth while, 2 = overdue."""
-        if self.dead > max(tuning.dead_min, tuning.dead_share * self.rows.count):
+        """0 = good as it is, 1 = a next generation or a larger graph is worth while, 2 = overdue."""
+        if self.worn(tuning):
             return 1
         if self.rows.live < tuning.graph_min:
             return 0
-        limit = max(tuning.tail_min, tuning.tail_share * self.rows.live)
-        return 0 if self.tail <= limit else 2 if self.tail > 4 * limit else 1
+        limit = min(tuning.tail_max, max(tuning.tail_min, tuning.tail_share * self.rows.live))
+        # Each extension writes the whole graph: while changes go on, it waits for a share that is worth it.
+        overdue = max(2 * limit, tuning.overdue_share * self.rows.live)
+        return 0 if self.tail <= limit else 2 if self.tail > overdue else 1
+
+    def extended(self, directory: Path, tuning: VectorTuning, ended: Callable[[], bool]) -> Graph:
+        """A graph that knows all present rows, beside the present one. Takes long; without any lock. Raises OSError,
+        GraphBuildError, ManifestError."""
+        base = self.graph_file()
+        try:
+            file = build_graph(directory, self.rows, base, tuning, ended)
+        except GraphBuildError as error:
+            if base is None or ended():
+                raise
+            _log.warning("the graph of the vector index could not be extended and is built anew: %s", error)
+            file = build_graph(directory, self.rows, None, tuning, ended)
+        return Graph(directory, file)
 
     def delete_files(self) -> None:
         """Close and remove the files; searches that still run keep their mappings."""
         self.rows.close()
         remove(self.rows.vectors_path.parent, self.rows.generation)
+
+    def graph_names(self) -> list[str]:
+        """The files of the graph."""
+        return [self.graph.file.links, self.graph.file.base] if self.graph else []
 
     def graph_file(self) -> GraphFile | None:
         """What the manifest says of the graph."""
@@ -151,8 +176,7 @@ class Successor:
         rows = self.new.rows
         if rows.count >= max(1, self._tuning.graph_min):
             rows.sync()
-            file = build_graph(self._directory, rows, rows.count, self._tuning, ended)
-            self.new.graph = Graph(self._directory, file, rows.dimension, self._tuning)
+            self.new.graph = self.new.extended(self._directory, self._tuning, ended)
         while self._old.rows.count - self._seen > _CATCH_UP:
             self._copy()
         rows.sync()

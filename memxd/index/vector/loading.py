@@ -13,7 +13,6 @@ from pathlib import Path
 from memxd.index.vector.files import free_number, is_new, remove_others
 from memxd.index.vector.generation import Generation
 from memxd.index.vector.manifest import Identity, ManifestError, read_manifest
-from memxd.index.vector.tuning import VectorTuning
 
 __all__ = ["Loaded", "load"]
 
@@ -29,7 +28,7 @@ class Loaded:
     message: str
 
 
-def load(directory: Path, identity: Identity, tuning: VectorTuning) -> Loaded:
+def load(directory: Path, identity: Identity) -> Loaded:
     """Read and check everything in ``directory``; files that are not used go with the first save."""
     message = ""
     watermark = 0
@@ -37,8 +36,8 @@ def load(directory: Path, identity: Identity, tuning: VectorTuning) -> Loaded:
     try:
         manifest, alive, blocks = read_manifest(directory)
         check_identity(manifest.identity, identity)
-        generation, message = Generation.load(directory, manifest, alive, blocks, tuning)
-        remove_others(directory, manifest.generation)
+        generation, message = Generation.load(directory, manifest, alive, blocks)
+        remove_others(directory, manifest.generation, generation.graph_names())
         watermark = manifest.watermark
     except (ManifestError, OSError) as error:
         if not (isinstance(error, FileNotFoundError) and is_new(directory)):

@@ -12,7 +12,7 @@ import os
 import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from memxd.index.vector.rows import RECORD, Rows, RowView
 
 __all__ = ["FORMAT", "GraphFile", "Identity", "Manifest", "ManifestError", "Saver", "load_rows", "read_manifest"]
 
-FORMAT = 2
+FORMAT = 3
 Records: TypeAlias = npt.NDArray[np.void]
 #: Rows whose vectors share one pair of sums.
 BLOCK = 4096
@@ -37,13 +37,26 @@ class ManifestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """A graph over the rows 0..rows-1 of its generation (those alive when it was built)."""
+    """A graph over the rows 0..rows-1 of its generation. ``links`` is the file that is walked, ``base`` USearch's own,
+    from which it can be extended; each with (size, xor, sum). The rest is the shape of ``links``."""
 
-    name: str
+    links: str
+    base: str
     rows: int
     entries: int
-    size: int
-    sums: tuple[int, int]
+    fan: int
+    blocks: int
+    upper_fan: int
+    entry: int
+    levels: int
+    links_sums: tuple[int, int, int]
+    base_sums: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> GraphFile:
+        """From JSON. Raises KeyError, TypeError."""
+        sums = {name: tuple(fields[name]) for name in ("links_sums", "base_sums")}
+        return cls(**{**fields, **sums})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +98,7 @@ def read_manifest(directory: Path) -> tuple[Manifest, npt.NDArray[np.bool_], npt
         fields = json.loads(payload[:length].tobytes())
         if fields["format"] != FORMAT:
             raise ManifestError(f"format {fields['format']} is not {FORMAT}")
-        graph = fields["graph"]
-        if graph is not None:
-            graph = GraphFile(**{**graph, "sums": tuple(graph["sums"])})
+        graph = None if fields["graph"] is None else GraphFile.of(fields["graph"])
         identity, record_sums = Identity(**fields["identity"]), tuple(fields["record_sums"])
         manifest = Manifest(**{**fields, "identity": identity, "graph": graph, "record_sums": record_sums})
         bits = (manifest.count + 7) // 8

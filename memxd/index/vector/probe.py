@@ -1,9 +1,9 @@
-"""How one question is answered: by scanning every allowed vector, or by the graph and one look at its candidates.
+"""How one question is answered: by comparing every allowed vector, or by a walk through the graph.
 
-A small selection is scanned. A large one asks the graph once for more candidates than wanted (by how selective the
-selection is), adds the rows the graph does not know, and scores all of them with the dot kernel; when fewer than ``k``
-memories come out, the selection is scanned after all: asking the graph for ever more loses recall when a filter goes
-with a topic. Every cosine is the kernel's, so both ways answer the same numbers. Used by ``VectorIndex``.
+A small selection is scanned. A large one is asked of the graph, in one kernel call that also compares the rows the
+graph does not know; the kernel looks again, and wider, when few rows near the question are selected. When fewer than
+``k`` memories come out, or the walk costs as much as a scan, the selection is scanned after all. Every cosine is the
+kernel's, so both ways answer the same numbers. Used by ``VectorIndex``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from memxd._fast.dot_py import Effort
 from memxd._fast.protocols import DotKernel
 from memxd.index.selection import Selection
 from memxd.index.vector.graph import Graph
@@ -59,15 +60,26 @@ def search(
         return VectorHits.empty()
     deadline.check()
     view = snapshot.view
-    wanted = 0 if exact else _candidates_worth(tuning, snapshot, len(selection), k)
-    if wanted and snapshot.graph is not None:
-        rows = snapshot.graph.candidates(query, wanted, deadline)
-        rids = _survivors(snapshot, snapshot.graph, rows, selection)
-        found = dot.search_rids(query, view.matrix, view.head, view.after, rids, k)
-        if len(found[0]) >= min(k, len(selection)):
-            return _hits(view, found)
+    effort = None if exact else _effort(tuning, snapshot, len(selection), k)
+    if effort is not None and snapshot.graph is not None:
+        rids, cosines, rows, compared = dot.search_graph(
+            query,
+            view.matrix,
+            view.head,
+            view.after,
+            view.rids,
+            snapshot.graph.arrays,
+            selection.mask,
+            selection.rids,
+            snapshot.count,
+            k,
+            effort,
+        )
+        if compared <= effort.budget and len(rids) >= min(k, len(selection)):
+            return VectorHits(rids, cosines.astype(np.float64), view.chunks[rows])
         deadline.check()
-    return _hits(view, dot.search_rids(query, view.matrix, view.head, view.after, selection.rids, k))
+    rids, cosines, rows = dot.search_rids(query, view.matrix, view.head, view.after, selection.rids, k)
+    return VectorHits(rids, cosines.astype(np.float64), view.chunks[rows])
 
 
 def plausible(snapshot: Snapshot, selection: Selection, k: int, hits: VectorHits) -> bool:
@@ -82,34 +94,25 @@ def plausible(snapshot: Snapshot, selection: Selection, k: int, hits: VectorHits
     return len(hits.rids) >= min(k, int(np.count_nonzero((first >= 0) & (first < snapshot.count))))
 
 
-def _candidates_worth(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> int:
-    """How many candidates to ask of the graph; 0 = scanning is cheaper, or there is no graph."""
+def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> Effort | None:
+    """How hard to look in the graph; None = scanning is cheaper, or there is no graph."""
     graph = snapshot.graph
+    if graph is None:
+        return None
     per_memory = snapshot.live / max(1, snapshot.memories)
     allowed = min(float(snapshot.live), selected * per_memory)
-    if graph is None or allowed <= tuning.exact_limit:
-        return 0
     share = min(1.0, allowed / max(1, graph.entries))
-    wanted = math.ceil(k * per_memory * tuning.over_fetch / share)
-    return wanted if wanted * tuning.probe_cost < allowed else 0
-
-
-def _survivors(
-    snapshot: Snapshot, graph: Graph, rows: npt.NDArray[np.int64], selection: Selection
-) -> npt.NDArray[np.int32]:
-    """Distinct rids of live, selected candidates, and of every selected memory whose rows the graph does not know."""
-    view = snapshot.view
-    rids = np.concatenate([view.rids[rows], view.rids[graph.rows : snapshot.count]])
-    if len(rids) > 1024:
-        selection.mask  # noqa: B018 - many look-ups: make the mask, which the selection keeps
-    rids = np.sort(rids[selection.contains(rids)])
-    distinct = np.ones(len(rids), np.bool_)  # np.unique takes twenty times as long on nearly sorted integers
-    np.not_equal(rids[1:], rids[:-1], out=distinct[1:])
-    return rids[distinct]
-
-
-def _hits(
-    view: RowView, found: tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int32]]
-) -> VectorHits:
-    rids, cosines, rows = found
-    return VectorHits(rids, cosines.astype(np.float64), view.chunks[rows])
+    if allowed <= (tuning.small_limit if share >= 0.5 else tuning.exact_limit):
+        return None
+    needed = math.ceil(k * per_memory * tuning.over_fetch)
+    near = max(tuning.near, min(2 * tuning.near, math.ceil(needed / share)))
+    # Links between the rows of a thin selection are few, so it needs a wide walk in any case. And the farther the
+    # question is from all that is selected, the more rows are about equally near: a part of all.
+    wide = max(tuning.wide, tuning.wide_fetch * needed)
+    some = wide if share < tuning.thin_share else max(tuning.some, tuning.some_fetch * needed)
+    wide = max(wide, int(tuning.wide_share * graph.entries))
+    some, wide = (0 if allowed < tuning.kept_cost * beam else beam for beam in (some, wide))
+    if not some and near * share < needed:
+        return None
+    # A vector met on a walk costs about two of a scan.
+    return Effort(near, some, wide, needed, budget=int(allowed / 2), share=share)

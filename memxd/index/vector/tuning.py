@@ -10,21 +10,30 @@ __all__ = ["VectorTuning"]
 
 @dataclass(frozen=True, slots=True)
 class VectorTuning:
-    """When to scan, when to walk the graph, when to rebuild it. Counts are vectors (chunks), shares are 0..1."""
+    """When to scan, when to walk the graph, when to extend it, when to begin anew. Counts are vectors (chunks), shares
+    are 0..1."""
 
-    views: int = 2  #: graph searches that run at once; more wait for a view
-    exact_limit: int = 25_000  #: a selection of at most so many vectors is scanned
-    graph_min: int = 25_000  #: fewer live vectors than this need no graph
-    tail_share: float = 0.05  #: rebuild when more than this share of the vectors is outside the graph ...
-    tail_min: int = 4_000  #: ... and at least so many
-    dead_share: float = 0.10  #: rebuild when more than this share of the rows is dead ...
+    small_limit: int = 8_000  #: a selection of at most so many vectors is scanned
+    exact_limit: int = 25_000  #: so is one of so many, when that is less than half of what the graph knows
+    graph_min: int = 8_000  #: fewer live vectors than this need no graph
+    tail_share: float = 0.02  #: extend the graph when more than this share of the vectors is outside it ...
+    tail_min: int = 2_000  #: ... and at least so many ...
+    tail_max: int = 8_000  #: ... or when so many are, whatever the share
+    overdue_share: float = 0.05  #: while changes go on, wait for twice as many and for this share
+    dead_share: float = 0.10  #: begin a new generation when more than this share of the rows is dead ...
     dead_min: int = 1_024  #: ... and at least so many
-    over_fetch: float = 1.5  #: candidates asked of the graph = k / selectivity times this
-    probe_cost: float = 50.0  #: one graph candidate costs as much as scanning so many vectors
+    over_fetch: float = 1.5  #: selected rows that a first look must bring = k times this (and the chunks of a memory)
+    near: int = 256  #: rows that a first look keeps (ef)
+    some: int = 384  #: rows that a second look keeps, at least ...
+    some_fetch: int = 4  #: ... and at least so many times the rows wanted
+    wide: int = 1_536  #: as ``some``, where few rows near the question are selected
+    wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
+    wide_share: float = 0.004  #: ... and at least this share of what the graph knows
+    thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
+    kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
     connectivity: int = 16  #: edges of a graph node (M)
     expansion_add: int = 128  #: beam width when building (efConstruction)
-    expansion_search: int = 128  #: beam width when searching (ef)
     build_threads: int = 1  #: threads of the building child process
     build_batch: int = 1_024  #: vectors between two looks at whether the parent still lives
-    settle_seconds: float = 2.0  #: a rebuild waits for so long without a change, or until it is overdue
-    retry_seconds: float = 60.0  #: pause after a rebuild that failed
+    settle_seconds: float = 2.0  #: a renewal waits for so long without a change, or until it is overdue
+    retry_seconds: float = 60.0  #: pause after a renewal that failed

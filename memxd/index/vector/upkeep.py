@@ -1,8 +1,8 @@
 """The thread that keeps the vector index small and quick, and the child process it owns.
 
-``Upkeep`` waits until the index says that a new generation is worth while, lets a burst of changes settle, and runs the
-index's renewal; a failure is told in the index's status and tried again later. ``build_graph`` runs the child and ends
-it when asked. Knows no files but the two it hands over. Owned by ``VectorIndex``, which joins it at close.
+``Upkeep`` waits until the index says that a renewal is worth while, lets a burst of changes settle, and runs it; a
+failure is told in the index's status and tried again later. ``build_graph`` runs the child and ends it when asked.
+Knows no files but those it hands over. Owned by ``VectorIndex``, which joins it at close.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from memxd.errors import MemxdError
-from memxd.index.vector import build
-from memxd.index.vector.files import GRAPH
+from memxd.index.vector.files import GRAPH, LINKS
 from memxd.index.vector.manifest import GraphFile
 from memxd.index.vector.rows import Rows
 from memxd.index.vector.tuning import VectorTuning
@@ -26,6 +26,8 @@ from memxd.index.vector.tuning import VectorTuning
 __all__ = ["GraphBuildError", "Upkeep", "build_graph"]
 
 _log = logging.getLogger(__name__)
+#: Run, never imported: it loads USearch (memxd/native.py says why that matters).
+_CHILD = Path(__file__).with_name("build.py")
 _POLL = 0.05  # seconds between two looks at the child and at what the owner wants
 
 
@@ -88,26 +90,45 @@ class Upkeep:
         return True
 
 
-def build_graph(directory: Path, rows: Rows, count: int, tuning: VectorTuning, ended: Callable[[], bool]) -> GraphFile:
-    """A graph over rows 0..count-1 (all alive), built in a child process and synced under its final name.
+def build_graph(
+    directory: Path, rows: Rows, base: GraphFile | None, tuning: VectorTuning, ended: Callable[[], bool]
+) -> GraphFile:
+    """A graph over all present rows, made in a child process under its final names: from ``base`` on, a
+    graph over the first of these rows, or (None, or its file is damaged) from nothing.
 
     ``ended`` is asked all the time; when it says True the child is killed and GraphBuildError raised, as for a child
     that fails.
     """
-    name = GRAPH.format(rows.generation)
+    count = rows.count
+    graph, links = GRAPH.format(rows.generation, count), LINKS.format(rows.generation, count)
     options = {
         "vectors": str(rows.vectors_path),
         "rows": count,
         "dimension": rows.dimension,
-        "out": str(directory / name),
+        "base": None if base is None else _base(directory, base),
+        "out": str(directory / graph),
+        "links": str(directory / links),
         "connectivity": tuning.connectivity,
         "expansion_add": tuning.expansion_add,
-        "expansion_search": tuning.expansion_search,
         "threads": tuning.build_threads,
         "batch": tuning.build_batch,
-        "nice": 10,
+        "nice": 5,
     }
-    command = [sys.executable, "-P", str(Path(build.__file__)), json.dumps(options)]
+    told = _run([sys.executable, "-P", str(_CHILD), json.dumps(options)], ended)
+    if base is not None and told["from_row"] != base.rows:
+        _log.warning("the graph of the vector index could not be extended, its file is damaged: it was built anew")
+    shape = {name: told[name] for name in ("entries", "fan", "blocks", "upper_fan", "entry", "levels")}
+    sums = {"links_sums": told["links_sums"], "base_sums": told["out_sums"]}
+    return GraphFile.of({"links": links, "base": graph, "rows": count, **shape, **sums})
+
+
+def _base(directory: Path, base: GraphFile) -> dict[str, Any]:
+    size, xor, total = base.base_sums
+    return {"path": str(directory / base.base), "rows": base.rows, "size": size, "xor": xor, "sum": total}
+
+
+def _run(command: list[str], ended: Callable[[], bool]) -> dict[str, Any]:
+    """What the child tells. Raises GraphBuildError."""
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with child:  # closes the pipes and waits
         try:
@@ -121,5 +142,5 @@ def build_graph(directory: Path, rows: Rows, count: int, tuning: VectorTuning, e
     if child.returncode != 0:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         raise GraphBuildError(f"the building process ended with {child.returncode}: {last[0]}")
-    result = json.loads(out)
-    return GraphFile(name, count, count, result["size"], (result["xor"], result["sum"]))
+    told: dict[str, Any] = json.loads(out)
+    return told

@@ -7,11 +7,12 @@ and sizes are the engine's to check. Called by the servicers and by ``store_many
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 from google.protobuf import field_mask_pb2
 
 from memxd.errors import InvalidArgumentError
-from memxd.model import Filter, Memory, MemoryType, NewMemory, Patch, State, TimeRange
+from memxd.model import NO_FILTER, Filter, Memory, MemoryType, NewMemory, Patch, State, TimeRange
 from memxd.service.convert import values
 from memxd.v1 import memory_pb2, memory_service_pb2
 
@@ -77,9 +78,11 @@ def _mask(mask: field_mask_pb2.FieldMask) -> frozenset[str]:
     return frozenset(mask.paths)
 
 
-def filter_(request: object, field: str = "filter") -> Filter:
+def filter_(request: Any, field: str = "filter") -> Filter:
     """The ``filter`` of a request; absent = no condition."""
-    message: memory_pb2.Filter = request.filter  # type: ignore[attr-defined]  # every request passed here has one
+    if not request.HasField("filter"):
+        return NO_FILTER
+    message: memory_pb2.Filter = request.filter
     return Filter(
         types=values.enum_set(MemoryType, message.types, f"{field}.types"),
         tags_any=frozenset(message.tags_any),
@@ -102,7 +105,7 @@ def _range(message: memory_pb2.TimeRange, field: str) -> TimeRange:
 
 
 def fill_memory(message: memory_pb2.Memory, memory: Memory) -> None:
-    """Write a memory into an empty message."""
+    """Write a memory into an empty message. What is false, zero or empty is so already."""
     message.id = memory.id
     values.fill_scope(message.scope, memory.scope)
     message.content = memory.content
@@ -113,24 +116,31 @@ def fill_memory(message: memory_pb2.Memory, memory: Memory) -> None:
         values.fill_struct(message.metadata, memory.metadata)
     message.importance = memory.importance
     message.state = values.wire(memory.state)
-    message.private = memory.private
-    message.source = memory.source
     message.revision = memory.revision
-    message.access_count = memory.access_count
-    message.retrieval_count = memory.retrieval_count
-    message.vector_pending = memory.vector_pending
-    message.superseded_by = memory.superseded_by
-    message.content_truncated = memory.content_truncated
-    _fill_times(message, memory)
-
-
-def _fill_times(message: memory_pb2.Memory, memory: Memory) -> None:
     values.fill_instant(message.created_at, memory.created_at)
     values.fill_instant(message.updated_at, memory.updated_at)
     if memory.event_at is not None:
         values.fill_instant(message.event_at, memory.event_at)
     if memory.valid_until is not None:
         values.fill_instant(message.valid_until, memory.valid_until)
+    if memory.private:
+        message.private = True
+    if memory.source:
+        message.source = memory.source
+    if memory.superseded_by:
+        message.superseded_by = memory.superseded_by
+    if memory.vector_pending:
+        message.vector_pending = True
+    if memory.content_truncated:
+        message.content_truncated = True
+    _fill_counts(message, memory)
+
+
+def _fill_counts(message: memory_pb2.Memory, memory: Memory) -> None:
+    if memory.access_count:
+        message.access_count = memory.access_count
+    if memory.retrieval_count:
+        message.retrieval_count = memory.retrieval_count
     if memory.last_accessed_at is not None:
         values.fill_instant(message.last_accessed_at, memory.last_accessed_at)
     if memory.last_retrieved_at is not None:

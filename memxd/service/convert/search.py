@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from memxd.errors import MemxdError
 from memxd.model import (
+    AS_THE_PROFILE,
     Dedup,
     Explanation,
     Factor,
@@ -50,6 +51,8 @@ def search_query(request: memory_service_pb2.SearchRequest) -> SearchQuery:
 
 def ranking(message: search_pb2.Ranking) -> Ranking:
     """How candidates are to be ranked; None = the profile's own choice."""
+    if not message.ByteSize():
+        return AS_THE_PROFILE
     weights = message.weights
 
     def weight(name: str) -> float | None:
@@ -79,19 +82,23 @@ def fill_answer(message: memory_service_pb2.SearchResponse, answer: SearchAnswer
     """Write an answer into an empty message."""
     for hit in answer.hits:
         _fill_hit(message.hits.add(), hit)
-    message.rejected = answer.rejected
+    if answer.rejected:
+        message.rejected = True
     if answer.reject_reason is not None:
         message.reject_reason = values.wire(answer.reject_reason)
     message.best_relevance = answer.best_relevance
     message.candidates = answer.candidates
-    message.folded = answer.folded
-    message.below_min_relevance = answer.below_min_relevance
+    if answer.folded:
+        message.folded = answer.folded
+    if answer.below_min_relevance:
+        message.below_min_relevance = answer.below_min_relevance
     for degradation in answer.degraded:
         message.degraded.add(cause=values.wire(degradation.cause), message=degradation.message)
     message.revision = answer.revision
     for stage, micros in answer.timings:
         message.timings.add(stage=stage, micros=micros)
-    message.plan = answer.plan
+    if answer.plan:
+        message.plan = answer.plan
 
 
 def _fill_hit(message: search_pb2.Hit, hit: Hit) -> None:
@@ -101,8 +108,9 @@ def _fill_hit(message: search_pb2.Hit, hit: Hit) -> None:
     message.relevance = hit.relevance
     if hit.explanation is not None:
         _fill_explanation(message.explanation, hit.explanation)
-    message.expanded = hit.expanded
-    message.expanded_from = hit.expanded_from
+    if hit.expanded:
+        message.expanded = True
+        message.expanded_from = hit.expanded_from
 
 
 def _fill_explanation(message: search_pb2.Explanation, explanation: Explanation) -> None:

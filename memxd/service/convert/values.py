@@ -7,10 +7,11 @@ resource. Called by its sibling modules.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeVar
 
+import numpy as np
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
 
 from memxd.errors import InvalidArgumentError
@@ -53,7 +54,7 @@ def enum_set(kind: type[E], numbers: Iterable[int], field: str) -> frozenset[E]:
 
 def wire(member: IntEnum) -> Any:
     """The number of a member for an enum field; the generated types want a class that exists in stubs only."""
-    return member.value
+    return member._value_  # ``value`` asks the class first
 
 
 # -- time ----------------------------------------------------------------------------------------------------------
@@ -70,9 +71,8 @@ def instant(message: timestamp_pb2.Timestamp, field: str) -> Micros:
 
 def fill_instant(message: timestamp_pb2.Timestamp, at: Micros) -> None:
     """Write an instant; also when it is the epoch itself, the field is then present."""
-    seconds, micros = divmod(at, SECOND)
-    message.seconds = seconds
-    message.nanos = micros * 1_000
+    message.seconds = at // SECOND
+    message.nanos = at % SECOND * 1_000
     if not at:
         message.SetInParent()
 
@@ -103,15 +103,15 @@ def finite(value: float, field: str) -> float:
     return value
 
 
-def vector_or_none(values: Iterable[float], field: str) -> tuple[float, ...] | None:
-    """The caller's vector; None when the list is empty."""
-    vector = tuple(values)
-    if not vector:
+def vector_or_none(values: Sequence[float], field: str) -> memoryview | None:
+    """The caller's vector as the memory of a float32 array; None when the list is empty."""
+    if not values:
         return None
-    if not all(map(math.isfinite, vector)):
-        position = next(i for i, v in enumerate(vector) if not math.isfinite(v))
-        raise InvalidArgumentError.field(f"{field}[{position}]", "must be a finite number")
-    return vector
+    vector = np.array(values, np.float32)
+    sound = np.isfinite(vector)
+    if not sound.all():
+        raise InvalidArgumentError.field(f"{field}[{sound.argmin()}]", "must be a finite number")
+    return vector.data
 
 
 # -- Struct --------------------------------------------------------------------------------------------------------
@@ -205,8 +205,7 @@ def scope_spelled_out(request: Any) -> Scope:
 
 def fill_scope(message: memory_pb2.Scope, value: Scope) -> None:
     """Write both parts."""
-    message.agent_id = value.agent_id
-    message.user_id = value.user_id
+    message.agent_id, message.user_id = value.agent_id, value.user_id
 
 
 def optional(message: Any, name: str) -> Any:

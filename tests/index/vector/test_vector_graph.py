@@ -13,16 +13,24 @@ import numpy as np
 import pytest
 from vector_world import everything, features, only, stored, unit, wait_until
 
+from memxd._fast.dot_py import Effort
+from memxd.index.durable import block_sums
 from memxd.index.selection import Selection
-from memxd.index.vector import VectorIndex, VectorTuning, build
-from memxd.index.vector.graph import Graph
+from memxd.index.vector import VectorIndex, VectorTuning, probe, upkeep
 from memxd.model import Change, IndexState
 
 D = 48
 ROWS = 6_000
 #: Every selection of more than 20 rows may go through the graph, however costly.
 EAGER = VectorTuning(
-    exact_limit=20, graph_min=400, tail_min=150, tail_share=0.02, dead_min=150, probe_cost=0.0, settle_seconds=0.0
+    small_limit=20,
+    exact_limit=20,
+    kept_cost=0,
+    graph_min=400,
+    tail_min=150,
+    tail_share=0.02,
+    dead_min=150,
+    settle_seconds=0.0,
 )
 
 
@@ -47,24 +55,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[VectorInde
     index = open_index(tmp_path_factory.mktemp("graph"), replace(EAGER, settle_seconds=0.5))
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     assert index.status().tail_entries <= 150
     yield index, vectors, topic
     index.close()
 
 
 class Probes:
-    """Counts what is asked of the graphs."""
+    """Counts the walks through graphs."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.asked: list[int] = []
-        candidates = Graph.candidates
+        self.asked: list[Effort] = []
+        effort = probe._effort
 
-        def counting(graph: Graph, query: np.ndarray, count: int, deadline: object) -> np.ndarray:
-            self.asked.append(count)
-            return candidates(graph, query, count, deadline)  # type: ignore[arg-type]
+        def counting(*asked: object) -> Effort | None:
+            made = effort(*asked)  # type: ignore[arg-type]
+            self.asked += [made] if made is not None else []
+            return made
 
-        patch.setattr(Graph, "candidates", counting)
+        patch.setattr(probe, "_effort", counting)
 
 
 @pytest.fixture
@@ -137,7 +146,7 @@ def test_a_graph_reopens_with_equal_answers(built: tuple[VectorIndex, np.ndarray
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     before = [index.search(v, everything(800), 20) for v in vectors[:20]]
     index.close()
     again = open_index(tmp_path)
@@ -153,8 +162,8 @@ def test_changes_after_the_graph_count_at_once(tmp_path: Path, probes: Probes) -
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
-    index._tuning = replace(EAGER, tail_min=10**6, dead_min=10**6)  # from here on the graph stays as it is
+    wait_until(lambda: not index._renewal.due())
+    index._renewal.tuning = replace(EAGER, tail_min=10**6, dead_min=10**6)  # from here on the graph stays as it is
     extra, _ = structured(4, 200)
     revision = 900
     for at in range(200):
@@ -186,7 +195,7 @@ def test_over_fetching_allows_for_several_chunks_of_one_memory(tmp_path: Path) -
     for rid, vector in enumerate(vectors):
         near = unit(vector + 0.02 * np.random.default_rng(rid).standard_normal((6, D)))
         index.apply(stored(rid + 1, rid, near))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     for query in vectors[:25]:
         hits, exact = (index.search(query, everything(300), 20, exact=e) for e in (False, True))
         assert len(set(hits.rids.tolist())) == len(hits) == 20
@@ -201,9 +210,9 @@ def test_a_damaged_graph_loses_nothing_and_is_built_again(tmp_path: Path, how: s
     index = open_index(tmp_path)
     for rid, vector in enumerate(vectors):
         index.apply(stored(rid + 1, rid, vector[None]))
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     index.close()
-    (path,) = tmp_path.glob("graph*")
+    (path,) = tmp_path.glob("links*")
     raw = path.read_bytes()
     if how == "gone":
         path.unlink()
@@ -225,7 +234,7 @@ def test_a_building_process_that_fails_is_told_and_tried_again(tmp_path: Path, m
     vectors, _ = structured(8, 500)
     index = open_index(tmp_path / "index", replace(EAGER, retry_seconds=0.2))
     with monkeypatch.context() as patch:
-        patch.setattr(build, "__file__", str(broken))
+        patch.setattr(upkeep, "_CHILD", broken)
         for rid, vector in enumerate(vectors):
             index.apply(stored(rid + 1, rid, vector[None]))
         wait_until(lambda: "no memory left" in index.status().message)
@@ -265,6 +274,45 @@ def test_sixty_four_threads_search_while_rows_come_and_go(tmp_path: Path) -> Non
                 index.flush()
         stop.set()
         assert sum(answer.result(timeout=60) for answer in answers) >= 64
-    wait_until(lambda: not index._renewal_due())
+    wait_until(lambda: not index._renewal.due())
     assert index.status().entries == 600
     index.close()
+
+
+@pytest.mark.parametrize("harm", ["", "a flipped byte", "a file that cannot be read"])
+def test_a_graph_is_extended_from_its_file_or_else_built_anew(tmp_path: Path, harm: str) -> None:
+    vectors, _ = structured(11, 1_500)
+    index = open_index(tmp_path, replace(EAGER, settle_seconds=0.3))
+    for rid, vector in enumerate(vectors[:700]):
+        index.apply(stored(rid + 1, rid, vector[None]))
+    wait_until(lambda: not index._renewal.due())
+    graph = index._holder.current.graph
+    assert graph is not None
+    base = tmp_path / graph.file.base
+    raw = base.read_bytes()
+    if harm == "a flipped byte":
+        base.write_bytes(raw[:9000] + bytes([raw[9000] ^ 1]) + raw[9001:])
+    elif harm:
+        base.write_bytes(b"nothing of USearch's" * 8)  # with sums that match: the child fails
+        graph.file = replace(graph.file, base_sums=sums_of(base))
+    for rid in range(700, 1_500):
+        index.apply(stored(rid + 1, rid, vectors[rid : rid + 1]))
+    wait_until(lambda: not index._renewal.due())
+    assert (index.status().tail_entries < 200, index.status().message) == (True, "")
+    queries, _ = structured(12, 40)
+    found = 0
+    for query in queries:
+        exact, walked = (index.search(query, everything(1_500), 20, exact=e) for e in (True, False))
+        found += len(np.intersect1d(exact.rids, walked.rids))
+    assert found >= 0.99 * 20 * len(queries)
+    index.close()
+    kinds = [path.name.split("-")[0] for path in sorted(tmp_path.iterdir())]
+    assert kinds == ["graph", "links", "manifest.bin", "rows", "vectors"]
+    again = open_index(tmp_path)
+    assert again.status().tail_entries < 200
+    again.close()
+
+
+def sums_of(path: Path) -> tuple[int, int, int]:
+    raw = np.fromfile(path, np.uint8)
+    return (len(raw), *block_sums(raw))

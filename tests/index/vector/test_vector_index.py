@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -94,7 +96,7 @@ class World:
     def crash(self) -> None:
         """What lies on the disk now, opened elsewhere, brought up from the log as the engine does it."""
         copy = self.folder.with_name(f"{self.folder.name}-{next(self.copies)}")
-        with self.index._saving:  # a real crash sees one moment of the directory, copytree does not
+        with self.index._holder.saving:  # a real crash sees one moment of the directory, copytree does not
             shutil.copytree(self.folder, copy)
         self.index.close()
         self.folder = copy
@@ -104,7 +106,7 @@ class World:
             self.index.apply(change)
 
     def rest(self) -> None:
-        wait_until(lambda: not self.index._renewal_due())
+        wait_until(lambda: not self.index._renewal.due())
 
     def rebuild(self) -> None:
         rows = [Change(1, rid, features(rid), chunks=chunks) for rid, chunks in self.naive.rows.items()]
@@ -222,7 +224,7 @@ def test_rounds_of_adding_and_deleting_stay_bounded_and_complete(tmp_path: Path)
         for gone in range(first + 1, rid + 1):
             revision += 1
             index.apply(Change(revision, gone, None))
-        wait_until(lambda: not index._renewal_due())
+        wait_until(lambda: not index._renewal.due())
         index.flush()
         assert index.status().dead_entries <= 1024
         sizes.append(index.status().size_bytes)
@@ -378,3 +380,8 @@ def test_a_vector_of_another_dimension_fails_the_index(index: VectorIndex) -> No
         index.rebuild(iter([stored(4, 4, np.ones((1, D + 1), np.float32))]))
     index.rebuild(iter([stored(4, 4, np.ones((1, D), np.float32))]))
     assert index.available
+
+
+def test_usearch_is_not_loaded_into_the_daemon_s_process() -> None:
+    code = "import sys, memxd.engine.indexes, memxd.index.vector; sys.exit('usearch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

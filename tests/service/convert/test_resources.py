@@ -92,7 +92,7 @@ def test_every_field_of_a_new_memory_is_read() -> None:
     assert (new.content, new.type, new.tags, new.metadata) == ("c", MemoryType.EMOTIONAL, ("b", "a"), {"k": 1})
     assert (new.importance, new.event_at, new.valid_until) == (0.0, 1_000_000, 2_000_000)
     assert (new.private, new.source, new.supersedes, new.allow_duplicate) == (True, "s", ("x",), True)
-    assert (new.vector, new.model_id) == ((0.5, 1.0), "m")
+    assert (new.vector.tolist() if isinstance(new.vector, memoryview) else None, new.model_id) == ([0.5, 1.0], "m")
 
 
 def test_what_is_absent_is_none_not_zero() -> None:

@@ -53,6 +53,42 @@ def case(dimension: int, rows: int, seed: int) -> dict[str, object]:
     }
 
 
+def walk(share: float, seed: int) -> dict[str, object]:
+    """A graph of forty nodes in three levels, five more rows, a selection, and what a walk finds."""
+    rng = np.random.default_rng(seed)
+    nodes, rows = 40, 45
+    matrix, query = rng.standard_normal((rows, 16)).astype(np.float16), rng.standard_normal(16).astype(np.float32)
+    by_row = np.arange(rows, dtype=np.int32)
+    by_row[7] = -1
+    links = rng.integers(-3, nodes, (nodes, 5)).astype(np.int32)
+    at = np.full(nodes, -1, np.int32)
+    at[::4] = np.arange(0, 20, 2)
+    upper = (4 * rng.integers(0, nodes // 4, (20, 3))).astype(np.int32)
+    mask = (rng.random(rows) < share).astype(np.uint8)
+    rids = np.flatnonzero(mask).astype(np.int32)
+    effort = dot_py.Effort(near=6, some=8, wide=20, needed=4, budget=1000, share=share)
+    head, after = np.arange(rows, dtype=np.int32), np.full(rows, -1, np.int32)
+    graph = dot_py.GraphArrays(links, at, upper, 8, 2)
+    found = dot_py.search_graph(query, matrix, head, after, by_row, graph, mask, rids, rows, 5, effort)
+    return {
+        "query": bits(query),
+        "matrix": bits(matrix),
+        "by_row": by_row.tolist(),
+        "links": links.tolist(),
+        "at": at.tolist(),
+        "upper": upper.tolist(),
+        "entry": 8,
+        "levels": 2,
+        "mask": mask.tolist(),
+        "effort": list(effort),
+        "top_rids": found[0].tolist(),
+        "top_cosines": bits(found[1]),
+        "compared": found[3],
+    }
+
+
 if __name__ == "__main__":
     cases = [case(d, 12, seed) for seed, d in enumerate((1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 40, 64))]
-    Path(__file__).with_name("cases.json").write_text(json.dumps({"cases": cases}, separators=(",", ":")) + "\n")
+    walks = [walk(share, seed) for seed, share in enumerate((1.0, 0.7, 0.4, 0.15))]
+    text = json.dumps({"cases": cases, "walks": walks}, separators=(",", ":"))
+    Path(__file__).with_name("cases.json").write_text(text + "\n")
