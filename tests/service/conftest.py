@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from memxd.autostart import target
+from memxd.engine.stream import Grouped, groups
 from memxd.errors import MemxdError
 from memxd.model import Deadline, Memory, MemoryType, Page, Scope, SearchAnswer, State, StoreAnswer
 from memxd.service.convert.admin import ProcessFacts
@@ -68,9 +69,9 @@ class ScriptedEngine:
             raise self.errors[id]
         return make_memory(id=id, scope=scope), 7
 
-    def store_many(self, items: Iterator[Any], deadline: Deadline) -> Iterator[StoreAnswer | MemxdError]:
+    def store_many(self, items: Grouped[Any], deadline: Deadline) -> Iterator[StoreAnswer | MemxdError]:
         """Each item stored, each refusal handed through."""
-        for number, item in enumerate(items):
+        for number, item in enumerate(item for group in groups(items, 64) for item in group):
             yield item if isinstance(item, MemxdError) else StoreAnswer(make_memory(content=item[1].content), number)
 
     def list(self, scope: Scope, filter: object, *, page_size: int | None, page_token: str, **_: Any) -> Page:
