@@ -191,6 +191,6 @@ def _base(profile: Profile, mode: Mode, k: int, model_tau: float, defaults: Rank
     return Plan(
         profile, mode, k, Fusion.SCORES, Reference.USED_OR_HAPPENED,
         (d.semantic, d.recency, d.frequency, d.importance), d.half_life, d.rrf_k,
-        d.vector_weight, d.keyword_weight, max(100, 3 * k), -1.0, True, Dedup.ADAPTIVE, True,
+        d.vector_weight, d.keyword_weight, max(50, 3 * k), -1.0, True, Dedup.ADAPTIVE, True,
         model_tau, d.reject_below, False, False,
     )  # fmt: skip

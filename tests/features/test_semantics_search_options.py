@@ -111,7 +111,7 @@ def test_explanations_and_plan_come_on_request_only(client: Client) -> None:
     for query in ("passport", "zyzzyva xylophone"):
         plan = ask(client, query, k=7).plan
         assert "\n" not in plan
-        for part in ("profile=balanced", "mode=hybrid", "k=7", "semantic 0.84", "recency 0.05", "candidates=100/leg"):
+        for part in ("profile=balanced", "mode=hybrid", "k=7", "semantic 0.84", "recency 0.05", "candidates=50/leg"):
             assert part in plan
 
 
