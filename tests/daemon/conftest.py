@@ -74,6 +74,11 @@ class Daemon:
         """Send a signal."""
         self.process.send_signal(number)
 
+    def suspend(self) -> None:
+        """SIGSTOP; returns once every thread of it stands still: on a busy machine some go on for a moment."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
     def wait(self, seconds: float = 20.0) -> int:
         """Its exit code, once it has ended."""
         return self.process.wait(seconds)

@@ -122,7 +122,7 @@ def test_a_large_log_is_put_aside(path: Path, hashing: dict[str, str], tmp_path:
 
 
 def test_a_suspended_daemon_is_told_of_soon(daemon: Any, environ: dict[str, str]) -> None:
-    daemon.signal(signal.SIGSTOP)
+    daemon.suspend()
     began = time.monotonic()
     with pytest.raises(DaemonUnreachableError, match="has not answered"):
         ensure_daemon(daemon.socket, environ=environ)

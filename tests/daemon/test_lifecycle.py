@@ -41,8 +41,7 @@ def test_both_signals_stop_it(daemon: Any, number: int) -> None:
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_signal_around_a_suspension_stops_it_as_well(daemon: Any, order: str) -> None:
     # After a suspension the kernel may hand the signal to a thread that is not the main one.
-    daemon.signal(signal.SIGSTOP)
-    time.sleep(0.2)
+    daemon.suspend()
     if order == "before":
         daemon.signal(signal.SIGTERM)
     daemon.signal(signal.SIGCONT)
