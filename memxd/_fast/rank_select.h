@@ -282,21 +282,20 @@ static inline size_t memxd_hash(uint64_t key)
 }
 
 /* Mark in suspect the keys that may come twice, by a set of bits: many rows, few of them alike, need no table then.
- * Key 0 stands for none. once: 2 * words words, words a power of two. */
+ * Key 0 stands for none. once: 2 * words words, words a power of two. Keys are hashes, whose low bits will do. */
 static void memxd_suspects(const uint64_t *keys, size_t n, uint64_t *once, size_t words, uint8_t *suspect)
 {
-    uint64_t *twice = once + words;
+    uint64_t *restrict twice = once + words;
     memset(once, 0, 2 * words * sizeof *once);
     for (size_t i = 0; i < n; i++) {
-        size_t hash = memxd_hash(keys[i]), word = hash >> 6 & (words - 1);
-        uint64_t bit = (uint64_t)(keys[i] != 0) << (hash & 63);
-        twice[word] |= once[word] & bit;
-        once[word] |= bit;
+        size_t word = keys[i] >> 6 & (words - 1);
+        uint64_t bit = (uint64_t)(keys[i] != 0) << (keys[i] & 63), before = once[word];
+        once[word] = before | bit;
+        if (before & bit)
+            twice[word] |= bit;
     }
-    for (size_t i = 0; i < n; i++) {
-        size_t hash = memxd_hash(keys[i]);
-        suspect[i] |= (keys[i] != 0) & (twice[hash >> 6 & (words - 1)] >> (hash & 63));
-    }
+    for (size_t i = 0; i < n; i++)
+        suspect[i] |= (keys[i] != 0) & (twice[keys[i] >> 6 & (words - 1)] >> (keys[i] & 63));
 }
 
 /* The slot that holds an equal key, or the free one where p belongs. */
