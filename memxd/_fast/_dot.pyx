@@ -42,9 +42,12 @@ cdef extern from "walk.h" nogil:
 
 cdef memxd_dot_fn dot = memxd_dot_pick(0)
 
-# How many rids ahead a row is asked of memory; the rows of one chain lie side by side.
+# How many rids ahead a row is asked of memory, and where it lies; the rows of one chain lie side by side. Up to
+# KEEP_LOCK rids, a few microseconds, taking the interpreter's lock back would take longer than the work.
 cdef enum:
     AHEAD = 8
+    FAR = 32
+    KEEP_LOCK = 512
 
 
 def use_portable(bint portable):
@@ -143,25 +146,52 @@ def dot_rows(query, matrix, rows, /):
     return out
 
 
-def best_by_rid(query, matrix, head, after, rids, /):
+cdef void best_of_each(
+    const float *query, const uint16_t *matrix, Py_ssize_t count, Py_ssize_t width, const int32_t *head,
+    Py_ssize_t heads, const int32_t *after, const int32_t *numbers, const int32_t *rids, Py_ssize_t n, double *best,
+    int32_t *told,
+) noexcept nogil:
+    """Each step asks memory for a head FAR rids ahead and, AHEAD rids ahead, for all that its first row needs."""
+    cdef Py_ssize_t i, at
+    cdef float cosine
+    cdef int32_t row
+    for i in range(-FAR, n):
+        at = i + FAR
+        if at < n and 0 <= rids[at] < heads:
+            MEMXD_PREFETCH(head + rids[at])
+        at = i + AHEAD
+        if 0 <= at < n and 0 <= rids[at] < heads:
+            row = head[rids[at]]
+            prefetch(matrix, width, count, row)
+            if 0 <= row < count:
+                MEMXD_PREFETCH(after + row)
+                MEMXD_PREFETCH(numbers + row)
+        if i < 0:
+            continue
+        row, cosine = -1, NAN
+        if 0 <= rids[i] < heads:
+            best_row(query, matrix, count, width, after, head[rids[i]], &cosine, &row)
+        best[i] = cosine
+        told[i] = numbers[row] if row >= 0 else -1
+
+
+def best_by_rid(query, matrix, head, after, numbers, rids, /):
     cdef const float[::1] q = query
     cdef const uint16_t[:, ::1] m = matrix.view(np.uint16)
-    cdef const int32_t[::1] h = head, a = after, r = rids
-    cdef Py_ssize_t n = r.shape[0], heads = h.shape[0], width = m.shape[1], i
-    cdef Py_ssize_t count = min(m.shape[0], a.shape[0])
-    best = np.full(n, np.nan, np.float32)
-    where = np.full(n, -1, np.int32)
+    cdef const int32_t[::1] h = head, a = after, of = numbers, r = rids
+    cdef Py_ssize_t n = r.shape[0], heads = h.shape[0], width = m.shape[1]
+    cdef Py_ssize_t count = min(min(m.shape[0], a.shape[0]), of.shape[0])
     if n == 0 or count == 0 or heads == 0 or width == 0:
-        return best, where
-    cdef float[::1] b = best
-    cdef int32_t[::1] w = where
+        return np.full(n, np.nan), np.full(n, -1, np.int32)
+    best, told = np.empty(n), np.empty(n, np.int32)
+    cdef double[::1] b = best
+    cdef int32_t[::1] t = told
+    if n <= KEEP_LOCK:
+        best_of_each(&q[0], &m[0, 0], count, width, &h[0], heads, &a[0], &of[0], &r[0], n, &b[0], &t[0])
+        return best, told
     with nogil:
-        for i in range(n):
-            if i + AHEAD < n and 0 <= r[i + AHEAD] < heads:
-                prefetch(&m[0, 0], width, count, h[r[i + AHEAD]])
-            if 0 <= r[i] < heads:
-                best_row(&q[0], &m[0, 0], count, width, &a[0], h[r[i]], &b[i], &w[i])
-    return best, where
+        best_of_each(&q[0], &m[0, 0], count, width, &h[0], heads, &a[0], &of[0], &r[0], n, &b[0], &t[0])
+    return best, told
 
 
 def search_rids(query, matrix, head, after, rids, k, /):

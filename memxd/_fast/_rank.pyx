@@ -50,7 +50,8 @@ cdef extern from "rank_select.h" nogil:
     void memxd_top_k(const double* score, const int32_t* rids, size_t n, int32_t* best, size_t k)
     size_t memxd_dedup(
         const int32_t* order, size_t m, const uint64_t* ids, const uint64_t* content, const uint64_t* third,
-        const uint8_t* third_kinds, int32_t* slots, size_t size, int32_t* kept, size_t limit, int32_t* folded_into)
+        const uint8_t* third_kinds, const uint8_t* suspect, int32_t* slots, size_t size, int32_t* kept, size_t limit,
+        int32_t* folded_into)
 
 cdef extern from "rank_scope.h" nogil:
     ctypedef struct memxd_fused:
@@ -287,7 +288,7 @@ def dedup(
         third = &fold_hash[0]
     cdef PyThreadState* state = _release(m)
     count = memxd_dedup(
-        &order[0], m, &ids[0], content, third, kinds, &slots[0], size, &kept_out[0], most, &folded_out[0])
+        &order[0], m, &ids[0], content, third, kinds, NULL, &slots[0], size, &kept_out[0], most, &folded_out[0])
     _take_back(state)
     return kept[:count], folded_into
 
@@ -298,7 +299,7 @@ def rank_all(
 ):
     """As ``rank_py.rank_all``."""
     _at_least("k", k, 0)
-    cdef _Columns held = _Columns(columns)
+    cdef _Columns held = _held(columns)
     cdef memxd_rules r = _rules(rules)
     cdef size_t n = rids.shape[0]
     cdef memxd_scope scope
@@ -344,7 +345,7 @@ cdef int _fill(
 
 def rank_legs(legs, columns, rules):
     """As ``rank_py.rank_legs``."""
-    cdef _Columns held = _Columns(columns)
+    cdef _Columns held = _held(columns)
     cdef memxd_rules r = _rules(rules)
     if not MEMXD_BY_SCORES <= r.fusion <= MEMXD_BY_COSINE:
         raise ValueError("fusion must be 1, 2 or 3")
@@ -399,6 +400,7 @@ cdef class _Columns(_Arrays):
 
     cdef memxd_columns columns
     cdef Py_ssize_t size
+    cdef object source
 
     def __cinit__(self, columns):
         reference, retrieval, access, importance, type_, cjk, content, fold, tag = columns
@@ -416,6 +418,21 @@ cdef class _Columns(_Arrays):
         self.size = n[0]
         for i in range(1, 9):
             self.size = min(self.size, n[i])
+        self.source = columns
+
+
+cdef _Columns _recent = None
+
+
+cdef _Columns _held(columns):
+    """The columns checked; those of the last call, the same tuple, are not checked again: searches bring it always."""
+    global _recent
+    cdef _Columns held = _recent
+    if held is None or held.source is not columns:
+        held = _Columns(columns)
+        if isinstance(columns, tuple):  # which nobody changes
+            _recent = held
+    return held
 
 
 cdef class _Legs(_Arrays):

@@ -77,13 +77,24 @@ def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
     return out
 
 
-def best_by_rid(query: F32, matrix: F16, head: I32, after: I32, rids: I32, /) -> tuple[F32, I32]:
-    """(float32[m], int32[m]): the best cosine of each of ``rids`` and its row; NaN and -1 where it has no vector.
+def best_by_rid(
+    query: F32, matrix: F16, head: I32, after: I32, numbers: I32, rids: I32, /
+) -> tuple[NDArray[np.float64], I32]:
+    """(float64[m], int32[m]): the best cosine of each of ``rids`` and the number of its row; NaN and -1 where it has no
+    vector.
 
     ``head`` (int32[by rid]) is the first row of a rid or -1, ``after`` (int32[by row]) the next row of the same rid or
-    -1. Of equal cosines the earlier row in the chain counts. Rids outside ``head`` and rows outside the matrix have no
-    vector.
+    -1, ``numbers`` (int32[by row]) what to answer of a row. Of equal cosines the earlier row in the chain counts. Rids
+    outside ``head`` and rows outside the matrix have no vector.
     """
+    best, rows = _best_rows(query, matrix, head, after[: numbers.shape[0]], rids)
+    told = np.full(rids.shape[0], -1, np.int32)
+    told[rows >= 0] = numbers[rows[rows >= 0]]
+    return best.astype(np.float64), told
+
+
+def _best_rows(query: F32, matrix: F16, head: I32, after: I32, rids: I32) -> tuple[F32, I32]:
+    """The best cosine of each rid and its row; NaN and -1 where it has no vector."""
     count = min(matrix.shape[0], after.shape[0])
     best = np.full(rids.shape[0], np.nan, np.float32)
     where = np.full(rids.shape[0], -1, np.int32)
@@ -107,7 +118,7 @@ def search_rids(query: F32, matrix: F16, head: I32, after: I32, rids: I32, k: in
     Answers (rids int32[j], cosine float32[j], row int32[j]) with j = min(k, rids that have a vector). Chains as in
     ``best_by_rid``.
     """
-    cosine, rows = best_by_rid(query, matrix, head, after, rids)
+    cosine, rows = _best_rows(query, matrix, head, after, rids)
     found = np.flatnonzero(rows >= 0)
     order = found[np.lexsort((rids[found], -cosine[found]))][:k]
     return rids[order], cosine[order], rows[order]

@@ -164,8 +164,8 @@ class DotKernel(Protocol):
     def dot_rows(self, query: F32, matrix: NDArray[np.float16], rows: I32, /) -> F32: ...
 
     def best_by_rid(
-        self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, /
-    ) -> tuple[F32, I32]: ...
+        self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, numbers: I32, rids: I32, /
+    ) -> tuple[F64, I32]: ...
 
     def search_rids(
         self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, k: int, /

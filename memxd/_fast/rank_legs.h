@@ -52,20 +52,28 @@ static inline int32_t *memxd_rid_slot(int32_t *slots, size_t mask, const int32_t
     return slots + slot;
 }
 
-static inline void memxd_prefetch_row(const memxd_columns *c, int32_t rid)
+/* Ask memory for all that n rows will be asked for, before anything waits for the first of them. */
+static void memxd_ask(const memxd_columns *c, size_t columns_size, int dedup, const int32_t *rids, size_t n)
 {
-    __builtin_prefetch(c->reference + rid);
-    __builtin_prefetch(c->retrieval + rid);
-    __builtin_prefetch(c->access + rid);
-    __builtin_prefetch(c->importance + rid);
-    __builtin_prefetch(c->cjk + rid);
-    __builtin_prefetch(c->content + rid);
-    __builtin_prefetch(c->fold + rid);
+    const uint64_t *third = dedup == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
+    for (size_t i = 0; i < n; i++) {
+        size_t rid = (uint32_t)rids[i];
+        if (rid >= columns_size)
+            return; /* the join will refuse it */
+        __builtin_prefetch(c->cjk + rid);
+        __builtin_prefetch(c->reference + rid);
+        __builtin_prefetch(c->retrieval + rid);
+        __builtin_prefetch(c->access + rid);
+        __builtin_prefetch(c->importance + rid);
+        if (dedup == MEMXD_DEDUP_OFF)
+            continue;
+        __builtin_prefetch(c->content + rid);
+        __builtin_prefetch(third + rid);
+    }
 }
 
-static inline size_t memxd_new_row(memxd_ranked *out, const memxd_columns *c, int32_t *slot, int32_t rid)
+static inline size_t memxd_new_row(memxd_ranked *out, int32_t *slot, int32_t rid)
 {
-    memxd_prefetch_row(c, rid);
     out->rids[out->n] = rid;
     out->vector_rank[out->n] = 0;
     out->keyword_rank[out->n] = 0;
@@ -75,8 +83,7 @@ static inline size_t memxd_new_row(memxd_ranked *out, const memxd_columns *c, in
 
 /* Both legs' rows, each once, with what each leg says of it. slots: zeros, mask + 1 of them, more than a + b.
  * 0, or -1 when a rid lies outside of the columns. */
-static int memxd_join(const memxd_legs *legs, const memxd_columns *c, size_t columns_size, int32_t *slots, size_t mask,
-                      memxd_ranked *out)
+static int memxd_join(const memxd_legs *legs, size_t columns_size, int32_t *slots, size_t mask, memxd_ranked *out)
 {
     for (size_t i = 0; i < legs->a; i++) {
         int32_t rid = legs->vector_rids[i], *slot;
@@ -85,7 +92,7 @@ static int memxd_join(const memxd_legs *legs, const memxd_columns *c, size_t col
         slot = memxd_rid_slot(slots, mask, out->rids, rid);
         if (*slot)
             continue; /* it came before */
-        size_t p = memxd_new_row(out, c, slot, rid);
+        size_t p = memxd_new_row(out, slot, rid);
         out->vector_rank[p] = (int32_t)(i + 1);
         out->cosine[p] = legs->vector_cosines[i];
         out->bm25[p] = legs->vector_bm25 ? legs->vector_bm25[i] : 0.0;
@@ -102,7 +109,7 @@ static int memxd_join(const memxd_legs *legs, const memxd_columns *c, size_t col
             if (out->keyword_rank[p])
                 continue;
         } else {
-            p = memxd_new_row(out, c, slot, rid);
+            p = memxd_new_row(out, slot, rid);
             out->cosine[p] = legs->keyword_cosines ? legs->keyword_cosines[i] : NAN;
         }
         out->keyword_rank[p] = (int32_t)(i + 1);
@@ -178,9 +185,9 @@ static void memxd_judge(const memxd_columns *c, const memxd_rules *r, double *le
 typedef struct {
     memxd_entry *entries, *room;
     double *levelled, *place;
-    uint64_t *content, *third;
+    uint64_t *content, *third, *bits;
     int32_t *slots;
-    uint8_t *kinds;
+    uint8_t *kinds, *suspect;
     size_t size;
 } memxd_space;
 
@@ -189,8 +196,8 @@ static int memxd_take_space(memxd_space *space, size_t both)
     size_t size = 8;
     while (size < 2 * both)
         size *= 2;
-    char *block = malloc(both * (2 * sizeof(memxd_entry) + 4 * sizeof(double) + 1)
-                         + 3 * size * sizeof(int32_t));
+    char *block = malloc(both * (2 * sizeof(memxd_entry) + 4 * sizeof(double) + 2)
+                         + size / 4 * sizeof(uint64_t) + 3 * size * sizeof(int32_t));
     if (!block)
         return -1;
     space->entries = (memxd_entry *)block;
@@ -199,36 +206,51 @@ static int memxd_take_space(memxd_space *space, size_t both)
     space->place = space->levelled + both;
     space->content = (uint64_t *)(space->place + both);
     space->third = space->content + both;
-    space->slots = (int32_t *)(space->third + both);
+    space->bits = space->third + both;
+    space->slots = (int32_t *)(space->bits + size / 4);
     space->kinds = (uint8_t *)(space->slots + 3 * size);
+    space->suspect = space->kinds + both;
     space->size = size;
     return 0;
+}
+
+/* kept and folded_into of the ordered rows. A row whose hashes no other has is kept without a table; the others, few,
+ * are compared in their order. */
+static void memxd_fold_repeated(const memxd_columns *c, int mode, memxd_space *space, memxd_ranked *out)
+{
+    size_t n = out->n, words = space->size / 8;
+    const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
+    for (size_t i = 0; i < n; i++) {
+        space->content[i] = c->content[out->rids[i]];
+        space->third[i] = third_of[out->rids[i]];
+    }
+    for (size_t i = 0; i < n && mode == MEMXD_DEDUP_TAGS; i++)
+        space->kinds[i] = c->type[out->rids[i]];
+    for (size_t i = 0; i < n; i++)
+        space->suspect[i] = space->content[i] == 0; /* no key is "none" here */
+    memxd_suspects(space->content, n, space->bits, words, space->suspect);
+    if (mode >= MEMXD_DEDUP_TAGS)
+        memxd_suspects(space->third, n, space->bits, words, space->suspect);
+    memset(space->slots, 0, 3 * space->size * sizeof *space->slots);
+    out->kept_n = memxd_dedup(out->order, n, NULL, space->content, mode >= MEMXD_DEDUP_TAGS ? space->third : NULL,
+                              mode == MEMXD_DEDUP_TAGS ? space->kinds : NULL, space->suspect, space->slots,
+                              space->size, out->kept, n, out->folded_into);
 }
 
 /* order, kept and folded_into of the scored rows. */
 static void memxd_order_and_fold(const memxd_columns *c, int mode, memxd_space *space, memxd_ranked *out)
 {
     size_t n = out->n;
-    const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
     memxd_order(out->raw, out->rids, n, space->entries, space->room, (uint32_t *)space->slots);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         out->order[i] = (int32_t)memxd_entry_position(space->entries[i]);
-        out->folded_into[i] = -1;
-    }
-    if (mode == MEMXD_DEDUP_OFF) {
-        memcpy(out->kept, out->order, n * sizeof *out->kept);
-        out->kept_n = n;
+    memset(out->folded_into, 255, n * sizeof *out->folded_into); /* -1 */
+    if (mode != MEMXD_DEDUP_OFF) {
+        memxd_fold_repeated(c, mode, space, out);
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        space->content[i] = c->content[out->rids[i]];
-        space->third[i] = third_of[out->rids[i]];
-        space->kinds[i] = c->type[out->rids[i]];
-    }
-    memset(space->slots, 0, 3 * space->size * sizeof *space->slots);
-    out->kept_n = memxd_dedup(out->order, n, NULL, space->content, mode >= MEMXD_DEDUP_TAGS ? space->third : NULL,
-                              mode == MEMXD_DEDUP_TAGS ? space->kinds : NULL, space->slots, space->size, out->kept, n,
-                              out->folded_into);
+    memcpy(out->kept, out->order, n * sizeof *out->kept);
+    out->kept_n = n;
 }
 
 /* 0; -1 when a rid lies outside of the columns, -2 without memory. */
@@ -239,8 +261,10 @@ static int memxd_rank_legs(const memxd_legs *legs, const memxd_columns *c, size_
     int wrong;
     if (memxd_take_space(&space, legs->a + legs->b))
         return -2;
+    memxd_ask(c, columns_size, r->dedup, legs->vector_rids, legs->a);
+    memxd_ask(c, columns_size, r->dedup, legs->keyword_rids, legs->b);
     memset(space.slots, 0, space.size * sizeof *space.slots);
-    wrong = memxd_join(legs, c, columns_size, space.slots, space.size - 1, out);
+    wrong = memxd_join(legs, columns_size, space.slots, space.size - 1, out);
     if (!wrong) {
         size_t n = out->n;
         memxd_judge(c, r, space.levelled, space.place, out);

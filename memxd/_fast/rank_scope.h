@@ -238,8 +238,8 @@ static int memxd_fold_best(const memxd_scope *s, int mode, memxd_best *best)
         kinds[i] = c->type[rid];
     }
     best->kept_n = memxd_dedup(order, m, NULL, mode == MEMXD_DEDUP_OFF ? NULL : content,
-                               mode >= MEMXD_DEDUP_TAGS ? third : NULL, mode == MEMXD_DEDUP_TAGS ? kinds : NULL, slots,
-                               size, best->kept, m, best->folded_into);
+                               mode >= MEMXD_DEDUP_TAGS ? third : NULL, mode == MEMXD_DEDUP_TAGS ? kinds : NULL, NULL,
+                               slots, size, best->kept, m, best->folded_into);
     free(order);
     return 0;
 }

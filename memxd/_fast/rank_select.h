@@ -275,11 +275,33 @@ typedef struct {
     const uint8_t *kinds;
 } memxd_table;
 
+static inline size_t memxd_hash(uint64_t key)
+{
+    uint64_t hash = (key ^ (key >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(hash ^ (hash >> 29));
+}
+
+/* Mark in suspect the keys that may come twice, by a set of bits: many rows, few of them alike, need no table then.
+ * Key 0 stands for none. once: 2 * words words, words a power of two. Keys are hashes, whose low bits will do. */
+static void memxd_suspects(const uint64_t *keys, size_t n, uint64_t *once, size_t words, uint8_t *suspect)
+{
+    uint64_t *restrict twice = once + words;
+    memset(once, 0, 2 * words * sizeof *once);
+    for (size_t i = 0; i < n; i++) {
+        size_t word = keys[i] >> 6 & (words - 1);
+        uint64_t bit = (uint64_t)(keys[i] != 0) << (keys[i] & 63), before = once[word];
+        once[word] = before | bit;
+        if (before & bit)
+            twice[word] |= bit;
+    }
+    for (size_t i = 0; i < n; i++)
+        suspect[i] |= (keys[i] != 0) & (twice[keys[i] >> 6 & (words - 1)] >> (keys[i] & 63));
+}
+
 /* The slot that holds an equal key, or the free one where p belongs. */
 static inline int32_t *memxd_slot(const memxd_table *table, int32_t p)
 {
-    uint64_t hash = (table->keys[p] ^ (table->keys[p] >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
-    size_t slot = (size_t)(hash ^ (hash >> 29)) & (table->size - 1);
+    size_t slot = memxd_hash(table->keys[p]) & (table->size - 1);
     while (table->slots[slot]) {
         int32_t other = table->slots[slot] - 1;
         if (table->keys[other] == table->keys[p] && (!table->kinds || table->kinds[other] == table->kinds[p]))
@@ -289,16 +311,21 @@ static inline int32_t *memxd_slot(const memxd_table *table, int32_t p)
     return table->slots + slot;
 }
 
-/* slots: 3 * size zeros, size >= 2 * limit; third: key 0 stands for none. Answers how many are kept (<= limit). */
+/* slots: 3 * size zeros, size >= 2 * limit; third: key 0 stands for none; suspect: 0 for positions that are like no
+ * other, NULL = not known. Answers how many are kept (<= limit). */
 static size_t memxd_dedup(const int32_t *order, size_t m, const uint64_t *ids, const uint64_t *content,
-                          const uint64_t *third, const uint8_t *third_kinds, int32_t *slots, size_t size,
-                          int32_t *kept, size_t limit, int32_t *folded_into)
+                          const uint64_t *third, const uint8_t *third_kinds, const uint8_t *suspect, int32_t *slots,
+                          size_t size, int32_t *kept, size_t limit, int32_t *folded_into)
 {
     memxd_table tables[3] = {
         {slots, size, ids, NULL}, {slots + size, size, content, NULL}, {slots + 2 * size, size, third, third_kinds}};
     size_t n = 0;
     for (size_t i = 0; i < m; i++) {
         int32_t p = order[i], found = 0, *places[3] = {NULL, NULL, NULL};
+        if (suspect && !suspect[p] && n < limit) {
+            kept[n++] = p;
+            continue;
+        }
         for (int t = 0; t < 3; t++) {
             if (!tables[t].keys || (t == 2 && tables[t].keys[p] == 0))
                 continue;

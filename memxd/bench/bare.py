@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 THREADS = 2
 _BATCH = 10_000
 #: M and the beam when building: memxd's own. The beam when searching: what memxd's first look keeps.
-CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 128, 256
+CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 128, 192
 
 
 @dataclass(frozen=True, slots=True)

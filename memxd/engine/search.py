@@ -229,8 +229,9 @@ class Searching:
             if state.query.explain
             else [None] * len(rows)
         )
+        score, relevance = ranked.score, ranked.relevance
         return [
-            _hit(row.memory, n, float(ranked.score[position]), float(ranked.relevance[position]), explanation)
+            _hit(row.memory, n, float(score[position]), float(relevance[position]), explanation)
             for n, ((position, row), explanation) in enumerate(zip(rows, explanations, strict=True), 1)
         ]
 

@@ -18,6 +18,7 @@ from memxd.errors import IndexUnavailableError
 from memxd.index.durable import storage_error
 from memxd.index.selection import Selection
 from memxd.index.vector.files import disk_bytes
+from memxd.index.vector.generation import Generation
 from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.holder import Holder
 from memxd.index.vector.loading import load
@@ -119,13 +120,9 @@ class VectorIndex:
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
         """(float64[n], int32[n]): each rid's cosine and best chunk number; NaN and -1 where it has no vector. ``rids``:
         int32[n], any order. Raises IndexUnavailableError."""
-        query, view = self._check(query), self._snapshot().view
+        query, view = self._check(query), self._generation().rows.view()
         asked = np.ascontiguousarray(rids, np.int32)
-        best, rows = self._dot.best_by_rid(query, view.matrix, view.head, view.after, asked)
-        chunks = np.full(len(rows), -1, np.int32)
-        found = rows >= 0
-        chunks[found] = view.chunks[rows[found]]
-        return best.astype(np.float64), chunks
+        return self._dot.best_by_rid(query, view.matrix, view.head, view.after, view.chunks, asked)
 
     def _check(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Once per search, because the kernels trust."""
@@ -140,10 +137,15 @@ class VectorIndex:
         return "closed" if self._holder.closed else "failed"
 
     def _snapshot(self) -> Snapshot:
-        current = self._holder.current  # one reference: rows and graph of one generation
+        current = self._generation()
+        return Snapshot.of(current.rows, current.graph)
+
+    def _generation(self) -> Generation:
+        """One reference: rows and graph of one generation, whose file is whole."""
+        current = self._holder.current
         if not current.whole():
             raise self._holder.fail("its file was cut short; rebuild it")
-        return Snapshot.of(current.rows, current.graph)
+        return current
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> None:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises

@@ -105,7 +105,7 @@ def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> 
     if allowed <= (tuning.small_limit if share >= 0.5 else tuning.exact_limit):
         return None
     needed = math.ceil(k * per_memory * tuning.over_fetch)
-    near = max(tuning.near, min(2 * tuning.near, math.ceil(needed / share)))
+    near = max(tuning.near, min(tuning.near_most, math.ceil(needed / share)))
     # Links between the rows of a thin selection are few, so it needs a wide walk in any case. And the farther the
     # question is from all that is selected, the more rows are about equally near: a part of all.
     wide = max(tuning.wide, tuning.wide_fetch * needed)

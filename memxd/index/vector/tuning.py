@@ -23,7 +23,8 @@ class VectorTuning:
     dead_share: float = 0.10  #: begin a new generation when more than this share of the rows is dead ...
     dead_min: int = 1_024  #: ... and at least so many
     over_fetch: float = 1.5  #: selected rows that a first look must bring = k times this (and the chunks of a memory)
-    near: int = 256  #: rows that a first look keeps (ef)
+    near: int = 192  #: rows that a first look keeps (ef), at least
+    near_most: int = 512  #: ... and at most, so that enough of what it keeps is selected
     some: int = 384  #: rows that a second look keeps, at least ...
     some_fetch: int = 4  #: ... and at least so many times the rows wanted
     wide: int = 1_536  #: as ``some``, where few rows near the question are selected

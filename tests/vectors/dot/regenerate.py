@@ -36,7 +36,7 @@ def case(dimension: int, rows: int, seed: int) -> dict[str, object]:
                 head[rid] = row
             row += 1
     rids = np.arange(rows, dtype=np.int32)
-    best, where = dot_py.best_by_rid(query, matrix, head, after, rids)
+    best, where = dot_py.best_by_rid(query, matrix, head, after, np.arange(len(after), dtype=np.int32), rids)
     top = dot_py.search_rids(query, matrix, head, after, rids, 4)
     return {
         "dimension": dimension,
@@ -45,7 +45,7 @@ def case(dimension: int, rows: int, seed: int) -> dict[str, object]:
         "head": head.tolist(),
         "after": after.tolist(),
         "dot_rows": bits(dot_py.dot_rows(query, matrix, rids)),
-        "best": [None if w < 0 else b for b, w in zip(bits(best), where, strict=True)],
+        "best": [None if w < 0 else b for b, w in zip(bits(best.astype(np.float32)), where, strict=True)],
         "best_rows": where.tolist(),
         "top_rids": top[0].tolist(),
         "top_cosines": bits(top[1]),
