@@ -19,24 +19,22 @@ from typing import Any
 import numpy as np
 from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC
-from whoosh.reading import TermNotFound
 
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.index.durable import Watched
 from memxd.index.lexical.codec import (
     DOCUMENTS,
     EXTENSIONS,
-    FIELD,
     INDEX_NAME,
     POSTINGS,
     TERMS,
     Documents,
-    FlatCodec,
+    cut_list,
     map_words,
     read_documents,
-    read_list,
     schema,
 )
+from memxd.index.lexical.dictionary import Dictionary
 from memxd.index.lexical.files import DamagedError, Manifest, read_manifest, verify
 from memxd.index.lexical.hits import Bools, Int32
 
@@ -73,7 +71,7 @@ class LoadedSegment:
         self._died, self._dead = np.zeros(count, np.int32), np.zeros(count, np.int32)
         self.handle = kernel.Segment(self.rids, self.lengths, self._died, self._dead)
         self.kill_all(segment.deleted_docs())
-        self._terms = FlatCodec().terms_reader(FileStorage(str(folder)), segment)
+        self._terms = Dictionary(folder / segment.make_filename(TERMS))
         self._words: Int32 = map_words(folder / segment.make_filename(POSTINGS))
         self._names, self._mapped = files[TERMS], files[POSTINGS]
         self._whole = self._words.nbytes <= _READ_BYTES
@@ -146,13 +144,13 @@ class LoadedSegment:
         if not self._names.holds():
             raise DamagedError(f"{self.segment_id} was cut short")
         try:
-            info = self._terms.term_info(FIELD, term.encode())
-        except TermNotFound:
-            return None
+            place = self._terms.find(term)
         except Exception as error:  # the sums were right at open: what has changed since may fail in any way
             raise DamagedError(f"{self.segment_id} cannot be read ({type(error).__name__}: {error})") from error
+        if place is None:
+            return None
         try:
-            return self._kernel.Postings(*read_list(self._words, info), len(self))
+            return self._kernel.Postings(*cut_list(self._words, *place), len(self))
         except ValueError as error:
             raise DamagedError(f"{self.segment_id}: {error}") from error
 
