@@ -96,6 +96,8 @@ cdef extern from "bm25.h" nogil:
     int64_t bm25_position(const int32_t* values, int64_t low, int64_t high, int32_t wanted)
     double bm25_frequency(const bm25_list* list, int64_t at)
     int bm25_run(bm25_search* search)
+
+cdef extern from "bm25_lists.h" nogil:
     float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
                       int64_t windows, int32_t* starts, float* bounds)
     int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,

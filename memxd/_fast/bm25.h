@@ -14,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bm25_loops.h"
+
 #define BM25_BITS 12
 #define BM25_WINDOW (1 << BM25_BITS)
 #define BM25_LOOKUP 40 /* a document looked up in a list costs about as much as so many postings read */
-#define BM25_LARGE 65535u /* a packed frequency that stands for itself or more: the exact one is in `more` */
+#define BM25_SEEDS 1024 /* postings read for a floor to begin with; not more than BM25_WINDOW */
 
 /* One segment as one search sees it. died[doc]: 0 = living, n = the n-th to die; later deaths than `deaths` are not seen. */
 typedef struct {
@@ -72,58 +74,12 @@ typedef struct {
     double *score, *match, *also_score, *also_match, *idf; int64_t *df;
     double *impact, *said; /* by term: idf x weight; how much it says */
     double said_total, margin;
+    double floor; /* known from the start: k documents reach this and the margin; -1 = nothing known */
     bm25_lane *lanes; bm25_turn *turns;
     int32_t *others; /* lanes of the window that only complete */
     float *reach;    /* with others: sum of the bounds up to each */
     bm25_scratch *scratch;
 } bm25_search;
-
-typedef void (*bm25_shares_fn)(const uint32_t *packed, float *out, int64_t n, float fixed, float slope, float weight);
-typedef int64_t (*bm25_above_fn)(const float *sums, int64_t n, float least, int32_t first, int32_t *docs, float *values);
-
-/* ---- loops over many values, compiled for several processors: no result depends on which runs ---- */
-
-#define BM25_LOOPS(NAME, TARGET)                                                                                        \
-    TARGET static void bm25_shares_##NAME(const uint32_t *packed, float *out, int64_t n, float fixed, float slope,      \
-                                          float weight) {                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                               \
-            const float length = (float)(int32_t)(packed[i] & 0xffffu);                                                 \
-            float tf = (float)(int32_t)(packed[i] >> 16);                                                               \
-            tf = tf >= (float)BM25_LARGE ? 1e30f : tf;                                                                  \
-            out[i] = weight * (tf / (tf + (fixed + slope * length)));                                                   \
-        }                                                                                                               \
-    }                                                                                                                   \
-    TARGET static int64_t bm25_above_##NAME(const float *sums, int64_t n, float least, int32_t first, int32_t *docs,    \
-                                            float *values) {                                                            \
-        int64_t found = 0;                                                                                              \
-        for (int64_t i = 0; i < n; i += 32) {                                                                           \
-            int32_t any = 0;                                                                                            \
-            for (int64_t j = 0; j < 32; j++) any |= sums[i + j] > least;                                                \
-            for (int64_t j = 0; any && j < 32; j++) {                                                                   \
-                docs[found] = first + (int32_t)(i + j);                                                                 \
-                values[found] = sums[i + j];                                                                            \
-                found += sums[i + j] > least;                                                                           \
-            }                                                                                                           \
-        }                                                                                                               \
-        return found;                                                                                                   \
-    }
-
-BM25_LOOPS(portable, )
-#if (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
-#define BM25_X86 1
-BM25_LOOPS(avx2, __attribute__((target("avx2"))))
-#endif
-
-static bm25_shares_fn bm25_shares = bm25_shares_portable;
-static bm25_above_fn bm25_above = bm25_above_portable;
-
-/* Chosen once, at import. */
-static void bm25_pick(void) {
-#ifdef BM25_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) bm25_shares = bm25_shares_avx2, bm25_above = bm25_above_avx2;
-#endif
-}
 
 /* ---- looking things up ---- */
 
@@ -187,6 +143,9 @@ static inline int bm25_selected(const bm25_search *s, int32_t rid) {
     if (s->mask) return rid < s->mask_size && s->mask[rid] != 0;
     return bm25_position(s->rids, 0, s->m, rid) >= 0;
 }
+
+/* Where a document's hint stands among the window's sums. */
+static inline uint32_t bm25_place(int32_t doc) { return (uint32_t)doc * 2654435761u >> (32 - BM25_BITS); }
 
 /* ---- statistics ---- */
 
@@ -312,9 +271,10 @@ static void bm25_sort(bm25_search *s) {
 
 /* ---- windows ---- */
 
-/* What an approximation must reach to matter; below 0 while there is room. */
+/* What an approximation must reach to matter; below 0 while nothing is known. */
 static inline double bm25_least(const bm25_search *s) {
-    return s->kept < s->k ? -1.0 : s->score[0] - s->margin;
+    const double least = s->kept < s->k ? -1.0 : s->score[0] - s->margin;
+    return least > s->floor ? least : s->floor;
 }
 
 /* Bring the n largest values to the front, and perhaps some more: by 256 steps up to the largest, not sorted. */
@@ -369,7 +329,8 @@ static void bm25_score_exactly(bm25_search *s, const bm25_segment *segment, int3
 /* Judge the window's documents whose sums are large enough: scratch.docs and scratch.values, n of them. */
 static void bm25_survivors(bm25_search *s, const bm25_segment *segment, int64_t n, int64_t lanes, int64_t others) {
     bm25_scratch *scratch = s->scratch;
-    const int late = s->kept == s->k && s->m * 2 >= s->rows; /* most are selected: ask only for those that matter */
+    const int known = s->kept == s->k || s->floor > 0.0;
+    const int late = known && s->m * 2 >= s->rows; /* most are selected: ask only for those that matter */
     int64_t kept = 0;
     for (int64_t i = 0; i < n && !late; i++) {
         const int32_t doc = scratch->docs[i];
@@ -378,7 +339,7 @@ static void bm25_survivors(bm25_search *s, const bm25_segment *segment, int64_t 
         scratch->values[kept++] = scratch->values[i];
     }
     if (late) kept = n;
-    else if (s->kept < s->k && s->k - s->kept < kept) bm25_front(scratch->values, scratch->docs, kept, s->k - s->kept);
+    else if (!known && s->k - s->kept < kept) bm25_front(scratch->values, scratch->docs, kept, s->k - s->kept);
     for (int64_t j = 0; j < lanes; j++) s->lanes[j].at = -2; /* not looked for yet */
     for (int64_t i = 0; i < kept; i++) {
         const int32_t doc = scratch->docs[i];
@@ -502,6 +463,43 @@ static int bm25_by_ratio(const void *left, const void *right) {
     return a->lane < b->lane ? -1 : a->lane > b->lane;
 }
 
+/* A floor before the first window: k documents that the most telling short lists make likely, scored exactly. The
+ * sums by which they are picked share places (two documents may meet in one), so they are hints, not scores. */
+static void bm25_seed(bm25_search *s, int64_t number, int64_t lanes) {
+    const bm25_segment *segment = &s->segments[number];
+    bm25_scratch *scratch = s->scratch;
+    const float fixed = (float)s->fixed, slope = (float)s->slope;
+    int64_t found = 0, first = lanes, postings = 0;
+    for (; first > 0; first--) {
+        const bm25_lane *lane = &s->lanes[s->turns[first - 1].lane];
+        const int64_t n = lane->list->to - lane->list->from;
+        if (postings + n > BM25_SEEDS) break;
+        postings += n;
+        bm25_shares(lane->list->packed + lane->list->from, scratch->parts, n, fixed, slope, lane->weight);
+        for (int64_t j = 0; j < n; j++) scratch->sums[bm25_place(lane->list->docs[lane->list->from + j])] += scratch->parts[j];
+    }
+    for (int64_t i = first; i < lanes; i++) {
+        const bm25_list *list = s->lanes[s->turns[i].lane].list;
+        for (int64_t j = list->from; j < list->to; j++) {
+            const int32_t doc = list->docs[j];
+            const uint32_t place = bm25_place(doc);
+            scratch->docs[found] = doc;
+            scratch->values[found] = scratch->sums[place];
+            found += scratch->sums[place] > 0.0f && bm25_own(s, segment, doc) && bm25_selected(s, segment->rids[doc]);
+            scratch->sums[place] = 0.0f;
+        }
+    }
+    if (found < s->k) return;
+    bm25_front(scratch->values, scratch->docs, found, s->k);
+    for (int64_t i = 0; i < s->k; i++) {
+        double match;
+        const double score = bm25_value(s, number, scratch->docs[i], &match);
+        bm25_offer(s, score, segment->rids[scratch->docs[i]], match);
+    }
+    s->floor = s->score[0] - s->margin;
+    s->kept = 0;
+}
+
 static void bm25_segment_best(bm25_search *s, int64_t number) {
     const bm25_segment *segment = &s->segments[number];
     int64_t lanes = 0;
@@ -518,6 +516,7 @@ static void bm25_segment_best(bm25_search *s, int64_t number) {
     }
     if (!lanes) return;
     qsort(s->turns, (size_t)lanes, sizeof *s->turns, bm25_by_ratio);
+    if (!s->kept && s->floor < 0.0 && segment->high - segment->low > BM25_WINDOW) bm25_seed(s, number, lanes);
     for (int64_t base = segment->low & ~(BM25_WINDOW - 1); base < segment->high; base += BM25_WINDOW)
         bm25_window(s, segment, (int32_t)base, lanes);
 }
@@ -540,59 +539,22 @@ static void bm25_places(bm25_search *s) {
 }
 
 static int bm25_run(bm25_search *s) {
+    s->floor = -1.0;
     if (bm25_statistics(s)) return 1;
     if (s->k && s->places) bm25_places(s);
-    else if (s->k)
-        for (int64_t i = 0; i < s->segment_count; i++) bm25_segment_best(s, i);
+    else if (s->k && s->segment_count) {
+        int64_t largest = 0; /* first: what it finds, or seeds, spares work in the others */
+        for (int64_t i = 1; i < s->segment_count; i++)
+            if (s->segments[i].high - s->segments[i].low > s->segments[largest].high - s->segments[largest].low) largest = i;
+        bm25_segment_best(s, largest);
+        for (int64_t i = 0; i < s->segment_count; i++)
+            if (i != largest) bm25_segment_best(s, i);
+    }
     bm25_sort(s);
     for (int64_t i = 0; i < s->also_count; i++) {
         const int32_t number = s->also_places[i], doc = s->also_places[s->also_count + i];
         if (bm25_there(s, number, doc, s->also[i]) && bm25_selected(s, s->also[i]))
             s->also_score[i] = bm25_value(s, number, doc, &s->also_match[i]);
-    }
-    return 0;
-}
-
-/* ---- what is kept with a list ---- */
-
-/* Upper bounds for these parameters and every larger slope; starts and bounds NULL = only the bound of all. */
-static float bm25_bounds(const int32_t *docs, const uint32_t *packed, int64_t size, float fixed, float slope, int64_t windows,
-                         int32_t *starts, float *bounds) {
-    float parts[256], most = 0.0f;
-    int64_t window = 0;
-    if (starts) starts[0] = 0, memset(bounds, 0, (size_t)windows * sizeof *bounds);
-    for (int64_t i = 0; i < size; i += 256) {
-        const int64_t n = size - i < 256 ? size - i : 256;
-        bm25_shares(packed + i, parts, n, fixed, slope, 1.000002f);
-        for (int64_t j = 0; j < n; j++) {
-            if (starts) {
-                while (window < docs[i + j] >> BM25_BITS) starts[++window] = (int32_t)(i + j);
-                if (parts[j] > bounds[window]) bounds[window] = parts[j];
-            }
-            if (parts[j] > most) most = parts[j];
-        }
-    }
-    if (starts)
-        while (window < windows) starts[++window] = (int32_t)size;
-    return most;
-}
-
-/* 0 = documents ascend within 0..limit-1, every frequency is >= 1, `more` names exactly the large ones in order. */
-static int bm25_check(const int32_t *docs, const uint32_t *packed, int64_t size, const int32_t *more, int64_t more_count,
-                      int64_t limit) {
-    int32_t bad = 0;
-    int64_t large = 0;
-    if (!size) return more_count != 0;
-    for (int64_t i = 1; i < size; i++) bad |= docs[i] <= docs[i - 1];
-    for (int64_t i = 0; i < size; i++) {
-        bad |= packed[i] < 0x10000u;
-        large += packed[i] >> 16 == BM25_LARGE;
-    }
-    if (bad || docs[0] < 0 || docs[size - 1] >= limit || large != more_count) return 1;
-    for (int64_t i = 0; i < more_count; i++) {
-        const int32_t at = more[2 * i];
-        if (at < 0 || at >= size || packed[at] >> 16 != BM25_LARGE || more[2 * i + 1] < (int32_t)BM25_LARGE) return 1;
-        if (i && at <= more[2 * i - 2]) return 1;
     }
     return 0;
 }

@@ -276,7 +276,12 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     """(document numbers, packed, more) of a term out of a mapped ``.pst``. Raises ValueError when out of its bounds."""
     offset, length = info.extent()
     size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
-    at, count = offset // 4, info.doc_frequency()
+    return cut_list(words, info.doc_frequency(), offset, size)
+
+
+def cut_list(words: Int32, count: int, offset: int, size: int) -> tuple[Int32, UInt32, Int32]:
+    """The same, of a list of ``count`` documents that begins ``offset`` bytes into the file and has ``size`` bytes."""
+    at = offset // 4
     stop = at + size // 4
     if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
         raise ValueError("a term points outside the postings")

@@ -33,6 +33,10 @@ _ERASE_SECONDS = 300.0
 _ERASE_SHARE = 20.0
 #: ... but not over a stop, unless more bytes than this had to be rewritten first.
 _ERASE_AT_STOP = 32 << 20
+#: When nothing has changed for so long, small segments are put together: each costs every search some look-ups.
+_TIDY_SECONDS = 5.0
+#: Fewer segments are not worth it.
+_TIDY_SEGMENTS = 3
 
 
 class Folding:
@@ -52,6 +56,8 @@ class Folding:
         self._since: float | None = None  # when the oldest change that is not durable came
         self._dead_since: float | None = None  # when the oldest dead document of the files was seen
         self._erase_took = 0.0
+        self._changed_at = time.monotonic()
+        self._tidied: tuple[str, ...] = ()  # the segments that the last try left
         self._failures = 0  # in a row
         self._failed_steps = 0  # ever
         self._not_before = 0.0
@@ -62,6 +68,7 @@ class Folding:
 
     def changed(self) -> None:
         """Told by the applier after each change."""
+        self._changed_at = time.monotonic()
         if self._since is None or self._state.pending()[0] >= self._rows:
             with self._wake:
                 self._since = self._since or time.monotonic()
@@ -159,7 +166,14 @@ class Folding:
         if self._asked and changes > 0:
             return True
         old = self._since is not None and now - self._since >= self._seconds
-        return documents >= self._rows or (old and changes > 0) or self._erase_due(now)
+        return documents >= self._rows or (old and changes > 0) or self._erase_due(now) or self._tidy_in(now) == 0.0
+
+    def _tidy_in(self, now: float) -> float:
+        """Seconds until small segments are put together, if nothing changes; 0 = now."""
+        known = tuple(self._state.known())
+        if len(known) < _TIDY_SEGMENTS or known == self._tidied or self._state.pending()[1]:
+            return _IDLE_SECONDS
+        return max(0.0, self._changed_at + _TIDY_SECONDS - now)
 
     def _erase_due(self, now: float) -> bool:
         if not self._state.dead_bytes():
@@ -173,7 +187,7 @@ class Folding:
             return self._not_before - now
         if self._since is not None:
             return min(_IDLE_SECONDS, max(0.01, self._since + self._seconds - now))
-        return _IDLE_SECONDS
+        return max(0.01, self._tidy_in(now))
 
     def _step(self) -> None:
         self._asked, self._since = False, None
@@ -190,15 +204,17 @@ class Folding:
             self._wake.notify_all()
         if not self._stopping:
             began = time.monotonic()
-            erase = self._erase_due(began)
-            self._merge(erase)
+            erase, tidy = self._erase_due(began), self._tidy_in(began) == 0.0
+            self._merge(erase, tidy)
+            if tidy:
+                self._tidied = tuple(self._state.known())
             if erase:
                 self._dead_since, self._erase_took = None, time.monotonic() - began
 
-    def _merge(self, erase: bool) -> None:
+    def _merge(self, erase: bool, tidy: bool = False) -> None:
         assert self._child is not None
         job = self._state.job(seal=False)
-        if not self._child.ask({"op": "merge", "deletes": job.deletes, "erase": erase})["merged"]:
+        if not self._child.ask({"op": "merge", "deletes": job.deletes, "erase": erase, "tidy": tidy})["merged"]:
             return
         committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:

@@ -22,6 +22,10 @@ SMALL_SEGMENTS = 8
 #: When the others together hold this share of the largest, or so much of all is dead, everything becomes one.
 OTHERS_SHARE = 1 / 3
 DEAD_SHARE = 1 / 4
+#: In a quiet moment small segments are merged again and again while they hold no more documents than this; larger ones
+#: only with others that weigh this share of them, so that a document is not rewritten for each that comes.
+TIDY_DOCUMENTS = 20_000
+TIDY_SHARE = 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,10 @@ def _piece(names: list[bytes], terms: Int64, docs: Int32, tfs: Int32) -> Flat:
     return Flat([names[at] for at in held.tolist()], counts[held], docs, tfs)
 
 
-def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]:
+def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False, tidy: bool = False) -> list[int]:
     """Which segments to merge into one, given (documents, dead) of each; empty = none. ``erase``: every one that holds
-    dead documents, few as they may be, so that their words leave the disk.
+    dead documents, few as they may be, so that their words leave the disk. ``tidy``: nothing else is going on, so that
+    the small ones need not be many.
 
     Two levels: one large segment, and small ones that are merged together when there are many. So a search meets few
     segments, and a document is rewritten seldom: with the small ones now and then, with all when these weigh enough.
@@ -108,7 +113,19 @@ def to_merge(sizes: Sequence[tuple[int, int]], erase: bool = False) -> list[int]
     if dead >= max(1, total * DEAD_SHARE):
         return list(range(len(sizes)))
     if len(others) < SMALL_SEGMENTS:
-        return []
+        return _small_ones(sizes, others) if tidy else []
     if total - sizes[largest][0] >= sizes[largest][0] * OTHERS_SHARE:
         return list(range(len(sizes)))
     return others
+
+
+def _small_ones(sizes: Sequence[tuple[int, int]], others: Sequence[int]) -> list[int]:
+    """The most of the smallest that may be merged in a quiet moment; empty when that is not two."""
+    chosen: list[int] = []
+    weight = fit = 0
+    for i in sorted(others, key=lambda i: sizes[i][0]):
+        if sizes[i][0] + weight <= TIDY_DOCUMENTS or weight >= sizes[i][0] * TIDY_SHARE:
+            fit = len(chosen) + 1
+        weight += sizes[i][0]
+        chosen.append(i)
+    return sorted(chosen[:fit]) if fit > 1 else []

@@ -3,8 +3,9 @@
 Owns opening a folder's committed state (``open_folder``), the look-up of posting lists, and which documents have died.
 Everything is verified before it is believed: manifest, stamp, sizes and checksums, document numbers and rids; a posting
 list's numbers when it is first asked for, since the kernel trusts them. Shared by threads, and immutable but for the
-deaths, which are only ever added: a search names how many of them it sees. Files stay mapped while anyone holds the
-arrays, also when a merge has unlinked them. Used by ``state``.
+deaths, which are only ever added: a search names how many of them it sees. What every search reads (rids, lengths) and
+small files are in memory, large ones stay mapped while anyone holds the arrays, also when a merge has unlinked them.
+Used by ``state``.
 """
 
 from __future__ import annotations
@@ -18,29 +19,30 @@ from typing import Any
 import numpy as np
 from whoosh.filedb.filestore import FileStorage
 from whoosh.index import TOC
-from whoosh.reading import TermNotFound
 
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.index.durable import Watched
 from memxd.index.lexical.codec import (
     DOCUMENTS,
     EXTENSIONS,
-    FIELD,
     INDEX_NAME,
     POSTINGS,
+    TERMS,
     Documents,
-    FlatCodec,
+    cut_list,
     map_words,
     read_documents,
-    read_list,
     schema,
 )
+from memxd.index.lexical.dictionary import Dictionary
 from memxd.index.lexical.files import DamagedError, Manifest, read_manifest, verify
 from memxd.index.lexical.hits import Bools, Int32
 
 #: Row ids are dense: one beyond this is not ours, and arrays by rid would not fit in memory.
 RID_LIMIT = 1 << 28
 _CACHED_TERMS = 50_000
+#: Files of postings up to so many bytes are read rather than mapped: no search has to ask whether they are still whole.
+_READ_BYTES = 4 << 20
 
 
 class LoadedSegment:
@@ -51,13 +53,13 @@ class LoadedSegment:
         self.segment_id: str = segment.segment_id()
         self.size_bytes = 0
         self._kernel = kernel
-        self._files: list[Watched] = []
+        files: dict[str, Watched] = {}
         for extension in EXTENSIONS:
             size, crc = segment.sums[extension]
             verify(folder / segment.make_filename(extension), size, crc)
-            self._files.append(Watched(folder / segment.make_filename(extension)))
+            files[extension] = Watched(folder / segment.make_filename(extension))
             self.size_bytes += size
-        documents = read_documents(folder / segment.make_filename(DOCUMENTS))
+        documents = Documents(*map(np.array, read_documents(folder / segment.make_filename(DOCUMENTS))))
         self.rids, self.lengths, scopes, self._starts = documents
         count = self.rids.shape[0]
         if count != segment.doc_count_all() or count == 0 or self.rids.min() < 0 or self.rids.max() >= RID_LIMIT:
@@ -69,8 +71,12 @@ class LoadedSegment:
         self._died, self._dead = np.zeros(count, np.int32), np.zeros(count, np.int32)
         self.handle = kernel.Segment(self.rids, self.lengths, self._died, self._dead)
         self.kill_all(segment.deleted_docs())
-        self._terms = FlatCodec().terms_reader(FileStorage(str(folder)), segment)
+        self._terms = Dictionary(folder / segment.make_filename(TERMS))
         self._words: Int32 = map_words(folder / segment.make_filename(POSTINGS))
+        self._names, self._mapped = files[TERMS], files[POSTINGS]
+        self._whole = self._words.nbytes <= _READ_BYTES
+        if self._whole:
+            self._words = self._words.copy()
         self._known: dict[str, Postings | None] = {}
 
     def __len__(self) -> int:
@@ -118,10 +124,10 @@ class LoadedSegment:
         return alive[np.isin(self.rids[alive], rids)].astype(np.int32)
 
     def check(self) -> None:
-        """Raise DamagedError when a file was cut short since it was opened; to be asked before its maps are read."""
-        for file in self._files:
-            if not file.holds():
-                raise DamagedError(f"{self.segment_id} was cut short")
+        """Raise DamagedError when the postings were cut short since they were opened; to be asked before they are
+        read."""
+        if not (self._whole or self._mapped.holds()):
+            raise DamagedError(f"{self.segment_id} was cut short")
 
     def postings(self, term: str) -> Postings | None:
         """The documents of a term, None when no document has it. Raises DamagedError."""
@@ -135,14 +141,16 @@ class LoadedSegment:
         return found
 
     def _find(self, term: str) -> Postings | None:
+        if not self._names.holds():
+            raise DamagedError(f"{self.segment_id} was cut short")
         try:
-            info = self._terms.term_info(FIELD, term.encode())
-        except TermNotFound:
-            return None
+            place = self._terms.find(term)
         except Exception as error:  # the sums were right at open: what has changed since may fail in any way
             raise DamagedError(f"{self.segment_id} cannot be read ({type(error).__name__}: {error})") from error
+        if place is None:
+            return None
         try:
-            return self._kernel.Postings(*read_list(self._words, info), len(self))
+            return self._kernel.Postings(*cut_list(self._words, *place), len(self))
         except ValueError as error:
             raise DamagedError(f"{self.segment_id}: {error}") from error
 

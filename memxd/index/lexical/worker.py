@@ -54,7 +54,7 @@ class Worker:
                 self._folder.fold(unpack(payload) if payload else None, deletes, request["watermark"])
                 return {}
             case "merge":
-                return {"merged": self._folder.merge(deletes, request["erase"])}
+                return {"merged": self._folder.merge(deletes, request["erase"], request["tidy"])}
             case "texts":
                 self._gather(json.loads(payload))
                 return {}

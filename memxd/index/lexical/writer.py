@@ -81,9 +81,9 @@ class IndexFolder:
             if documents is not None:
                 commit.write(documents)
 
-    def merge(self, deletes: Mapping[str, Sequence[int]], erase: bool = False) -> bool:
-        """Merge what the policy says (``erase``: all that hold dead documents), deletions applied; False when there was
-        nothing to merge (deletions wait)."""
+    def merge(self, deletes: Mapping[str, Sequence[int]], erase: bool = False, tidy: bool = False) -> bool:
+        """Merge what the policy says (``to_merge``), deletions applied; False when there was nothing to merge
+        (deletions wait)."""
         segments = self._index._read_toc().segments
         chosen = to_merge(
             [
@@ -91,6 +91,7 @@ class IndexFolder:
                 for segment in segments
             ],
             erase,
+            tidy,
         )
         if not chosen:
             return False

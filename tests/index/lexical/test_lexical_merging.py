@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from whoosh.codec import whoosh3
 
 from memxd._fast.bm25_py import LARGE
+from memxd.index.lexical import folding
 from memxd.index.lexical import merge as merging
 from memxd.index.lexical.codec import FlatCodec, map_words, read_documents, read_list
 from memxd.index.lexical.merge import merge
@@ -157,3 +159,37 @@ def test_a_term_that_points_outside_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ValueError, match="outside"):
         SegmentPostings(index._storage, segment)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"),
+    [
+        ([], []),
+        ([5], []),
+        ([900, 5], []),  # one large and one small: as it should be
+        ([900, 5, 7], [1, 2]),
+        ([5, 900, 7, 8], [0, 2, 3]),
+        ([90_000, 15_000, 5, 4_000], [1, 2, 3]),
+        ([900_000, 25_000, 10, 20], [2, 3]),  # the middle one is left until the others weigh enough
+        ([900_000, 25_000, 6_000, 300], [1, 2, 3]),
+        ([900_000, 25_000, 10], []),
+    ],
+)
+def test_a_quiet_moment_leaves_one_large_and_one_small_segment(sizes: list[int], chosen: list[int]) -> None:
+    assert merging.to_merge([(size, 0) for size in sizes], tidy=True) == chosen
+    assert merging.to_merge([(size, 0) for size in sizes]) == []  # in a busy one they may be eight
+
+
+def test_an_index_left_alone_puts_its_small_segments_together(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "_TIDY_SECONDS", 0.2)
+    for rid in range(4):
+        bench.put(rid, f"common word{rid}")
+        bench.index.flush()
+    before = bench.hits("common word2")
+    end = time.monotonic() + 30
+    while len(list((bench.directory / "current").glob("*.pst"))) > 2 and time.monotonic() < end:
+        time.sleep(0.02)
+    assert len(list((bench.directory / "current").glob("*.pst"))) <= 2
+    after = bench.hits("common word2")
+    assert after.rids.tolist() == before.rids.tolist() == [2, 0, 1, 3]
+    assert after.scores.tobytes() == before.scores.tobytes()
