@@ -118,7 +118,7 @@ def work(job: Job, load: Load) -> list[Tally]:
         ]
         for loop in loops:
             loop.start()
-        client.count()  # connects
+        client.wait_ready(60.0)  # connects, and is never one call too many
         for text in lines[: load.repeated] if job.first == 0 and not load.distinct else ():
             client.search(text, record_retrieval=False)  # from now on their vectors are cached
         print("ready", flush=True)

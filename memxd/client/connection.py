@@ -29,7 +29,8 @@ OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.enable_http_proxy", 0),
     # A restarted daemon is on this machine: look again at once, not after gRPC's second and more.
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # In spite of its name: how long an attempt to connect may take. A busy machine needs more than a moment for it.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 

@@ -8,7 +8,7 @@ conversions in ``service/``; the two never import each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -81,29 +81,35 @@ def json_object(struct: Struct) -> dict[str, Any]:
 
 def scope(message: memory_pb2.Scope) -> model.Scope:
     """A scope, both parts filled in."""
-    return _scope(message.agent_id or "default", message.user_id or "default")
+    return _scope(message.agent_id, message.user_id)
 
 
-#: All hits of an answer are of one scope.
-_scope = lru_cache(maxsize=64)(model.Scope)
+@lru_cache(maxsize=64)  # all hits of an answer are of one scope
+def _scope(agent_id: str, user_id: str) -> model.Scope:
+    return model.Scope(agent_id or "default", user_id or "default")
+
+
+_TYPES: Mapping[int, model.MemoryType] = {m.value: m for m in model.MemoryType}
+_STATES: Mapping[int, model.State] = {m.value: m for m in model.State}
 
 
 def memory(message: memory_pb2.Memory) -> model.Memory:
     """A memory; absent times are None."""
     present = message.HasField
+    whose, created, updated = message.scope, message.created_at, message.updated_at
     return _memory(
         message.id,
-        scope(message.scope),
+        _scope(whose.agent_id, whose.user_id),
         message.content,
-        member(model.MemoryType, message.type),
-        tuple(message.tags),
+        _TYPES.get(message.type) or member(model.MemoryType, message.type),
+        tuple(tags) if (tags := message.tags) else (),  # running through an empty one raises inside
         json_object(message.metadata) if present("metadata") else {},
         message.importance,
-        micros(message.created_at),
-        micros(message.updated_at),
+        created.seconds * model.SECOND + created.nanos // 1000,  # ``micros``, without the call: twice a hit
+        updated.seconds * model.SECOND + updated.nanos // 1000,
         micros(message.event_at) if present("event_at") else None,
         micros(message.valid_until) if present("valid_until") else None,
-        member(model.State, message.state),
+        _STATES.get(message.state) or member(model.State, message.state),
         message.private,
         message.source,
         message.revision,

@@ -1,7 +1,8 @@
 """Whether the daemon takes calls, how many it takes at once, and the threads that answer them.
 
-Owns the three conditions (starting, serving, draining), the thread pools and their limits, and the engine once it is
-open. Refuses by raising NotReadyError, OverloadedError or ShuttingDownError. Knows no RPC by name. The interceptor
+Owns the three conditions (starting, serving, draining), which pools there are and their limits, and the engine once it
+is open; not how a task gets to a thread (``pool.py``). Refuses by raising NotReadyError, OverloadedError or
+ShuttingDownError. Knows no RPC by name. The interceptor
 asks it for every call; ``daemon.py`` opens, drains and closes it; the servicers get the engine from it.
 
 Why pools of our own: gRPC would queue a refusal behind the calls that made it necessary, and a long stream or an idle
@@ -10,14 +11,13 @@ watcher would hold a thread that answers searches.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memxd.errors import NotReadyError, OverloadedError, ShuttingDownError
+from memxd.service.pool import AtOnce, Pool
 
 if TYPE_CHECKING:
     from memxd.engine import Engine
@@ -29,54 +29,6 @@ class Condition(Enum):
     STARTING = "starting"
     SERVING = "serving"
     DRAINING = "draining"
-
-
-class Pool(ThreadPoolExecutor):
-    """A thread pool that knows how many tasks run or wait in it, and how many it may hold."""
-
-    def __init__(self, threads: int, limit: int, name: str) -> None:
-        super().__init__(max_workers=threads, thread_name_prefix=name)
-        self.limit = limit
-        self._held = 0
-        self._changed = threading.Condition()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As the base class; counted until it has run. The limit is the caller's to ask for (``full``)."""
-        with self._changed:
-            self._held += 1
-        try:
-            future = super().submit(fn, *args, **kwargs)
-        except RuntimeError:  # shut down meanwhile
-            self._release(None)
-            raise
-        future.add_done_callback(self._release)
-        return future
-
-    def _release(self, _: Future[Any] | None) -> None:
-        with self._changed:
-            self._held -= 1
-            self._changed.notify_all()
-
-    @property
-    def held(self) -> int:
-        """Tasks running or waiting."""
-        return self._held
-
-    @property
-    def full(self) -> bool:
-        """Whether another task would pass the limit."""
-        return self._held >= self.limit
-
-    def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
-        """Wait until nothing runs or waits; False when the time is over or ``hurry`` says so."""
-        end = time.monotonic() + seconds
-        with self._changed:
-            while self._held:
-                left = end - time.monotonic()
-                if left <= 0 or hurry():
-                    return False
-                self._changed.wait(min(left, 0.05))
-        return True
 
 
 class Gate:
@@ -92,8 +44,10 @@ class Gate:
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
         #: Flush and Rebuild, which may take long: they wait for each other, never in the way of anything else.
         self.upkeep = Pool(4, 16, "memxd-upkeep")
-        #: Health checks and refusals: never behind anything else.
+        #: Health checks: never behind anything else.
         self.swift = Pool(2, 1_024, "memxd-swift")
+        #: Refusals: they must cost less than what they refuse, and do not even wait for a thread.
+        self.at_once = AtOnce()
         #: Health watchers hold a thread each, for as long as they watch; threads are made when needed.
         self.watches = Pool(256, 256, "memxd-watch")
         #: Reflection holds a thread as long as its client keeps the stream open.

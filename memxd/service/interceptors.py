@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -23,7 +23,8 @@ from google.protobuf.message import DecodeError
 from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
 from memxd.model import Deadline
 from memxd.service import status
-from memxd.service.gate import Gate, Pool
+from memxd.service.gate import Gate
+from memxd.service.pool import AtOnce, Pool
 
 log = logging.getLogger("memxd.rpc")
 
@@ -48,6 +49,8 @@ _SALT = secrets.token_bytes(16)
 #: gRPC gives calls without a deadline one in the far future.
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
 
 class Undecodable:
     """Stands in for request bytes that are no message of the expected type."""
@@ -56,7 +59,7 @@ class Undecodable:
 class Routed:
     """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
 
-    def __init__(self, behavior: Callable[..., Any], pool: Pool) -> None:
+    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
 
@@ -65,39 +68,50 @@ class Routed:
 
 
 class GateInterceptor(grpc.ServerInterceptor):
-    """Routes, admits, refuses and wraps; one per server."""
+    """Routes, admits, refuses and wraps; one per server. Handlers are made once for each method and refusal."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
+        self._known: dict[str, tuple[Handler, Pool]] = {}
+        self._refusals: dict[tuple[str, Pool], Handler] = {}
         self._refused = 0
         self._quiet_until = 0.0
 
     def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler[Any, Any] | None],
+        continuation: Callable[[grpc.HandlerCallDetails], Handler | None],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+    ) -> Handler | None:
         """The handler to run for this call; None (no such method) stays gRPC's to answer."""
-        handler = continuation(handler_call_details)
-        if handler is None:
-            return None
         method = handler_call_details.method
-        if not method.startswith(_OURS):
-            return self._guest(handler, method)
-        name = method.rpartition("/")[2]
-        pool = self._pool(handler, name)
+        known = self._known.get(method)
+        if known is None:
+            found = continuation(handler_call_details)
+            if found is None:
+                return None
+            known = self._known[method] = self._prepared(found, method)
+        handler, pool = known
         try:
-            self._gate.check(pool)
+            if method.startswith(_OURS):
+                self._gate.check(pool)
+            elif pool.full:
+                raise self._gate.overloaded(pool)
         except MemxdError as error:
-            self._note_refusal(name, error)
-            return self._refusal(error)
-        return _wrapped(handler, name, pool)
+            self._note_refusal(method.rpartition("/")[2], error)
+            return self._refusal(error, pool)
+        return handler
 
-    def _pool(self, handler: grpc.RpcMethodHandler[Any, Any], name: str) -> Pool:
-        """Whose threads carry the call."""
-        if name in _UPKEEP:
-            return self._gate.upkeep
-        return self._gate.streams if handler.request_streaming or handler.response_streaming else self._gate.calls
+    def _prepared(self, handler: Handler, method: str) -> tuple[Handler, Pool]:
+        """The handler as it is to run, and whose threads carry the call."""
+        gate, name = self._gate, method.rpartition("/")[2]
+        streaming = handler.request_streaming or handler.response_streaming
+        if method.startswith(_OURS):
+            pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
+            return _wrapped(handler, name, pool), pool
+        pool = gate.reflection
+        if method.startswith(_HEALTH):
+            pool = gate.watches if handler.response_streaming else gate.swift
+        return _rebuilt(handler, lambda behavior: Routed(behavior, pool)), pool
 
     def _note_refusal(self, name: str, error: MemxdError) -> None:
         """At most one warning a second, however many calls are refused. Only the polling thread comes here."""
@@ -109,25 +123,22 @@ class GateInterceptor(grpc.ServerInterceptor):
         log.warning("calls refused", extra={"fields": fields})
         self._refused, self._quiet_until = 0, now + 1.0
 
-    def _guest(self, handler: grpc.RpcMethodHandler[Any, Any], method: str) -> grpc.RpcMethodHandler[Any, Any]:
-        if method.startswith(_HEALTH):
-            pool = self._gate.watches if handler.response_streaming else self._gate.swift
-        else:
-            pool = self._gate.reflection
-        if pool.full:
-            return self._refusal(self._gate.overloaded(pool))
-        return _rebuilt(handler, lambda behavior: Routed(behavior, pool))
-
-    def _refusal(self, error: MemxdError) -> grpc.RpcMethodHandler[Any, Any]:
+    def _refusal(self, error: MemxdError, pool: Pool) -> Handler:
         """A handler that refuses at once: declared as a stream, it does not wait for the request message either."""
+        known = self._refusals.get((error.reason, pool))
+        if known is None:
+            answer = status.answer_of(error)
 
-        def refuse(_: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            status.abort(context, error)
+            def refuse(_: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+                context.abort_with_status(answer)
+                raise AssertionError("abort_with_status returned")  # for the type checker; it always raises
 
-        return grpc.stream_stream_rpc_method_handler(Routed(refuse, self._gate.swift))
+            known = grpc.stream_stream_rpc_method_handler(Routed(refuse, self._gate.at_once))
+            self._refusals[error.reason, pool] = known
+        return known
 
 
-def _wrapped(handler: grpc.RpcMethodHandler[Any, Any], name: str, pool: Pool) -> grpc.RpcMethodHandler[Any, Any]:
+def _wrapped(handler: Handler, name: str, pool: Pool) -> Handler:
     wrap = _wrap_stream if handler.response_streaming else _wrap_unary
     return _rebuilt(
         handler, lambda behavior: Routed(wrap(behavior, name), pool), _tolerant(handler.request_deserializer)
@@ -135,16 +146,16 @@ def _wrapped(handler: grpc.RpcMethodHandler[Any, Any], name: str, pool: Pool) ->
 
 
 def _rebuilt(
-    handler: grpc.RpcMethodHandler[Any, Any],
+    handler: Handler,
     change: Callable[[Callable[..., Any]], Callable[..., Any]],
     deserializer: Callable[[bytes], Any] | None = None,
-) -> grpc.RpcMethodHandler[Any, Any]:
+) -> Handler:
     """The same handler with another behaviour."""
     kind = ("stream" if handler.request_streaming else "unary") + (
         "_stream" if handler.response_streaming else "_unary"
     )
     make = getattr(grpc, f"{kind}_rpc_method_handler")
-    rebuilt: grpc.RpcMethodHandler[Any, Any] = make(
+    rebuilt: Handler = make(
         change(getattr(handler, kind)),
         request_deserializer=deserializer or handler.request_deserializer,
         response_serializer=handler.response_serializer,
@@ -178,7 +189,7 @@ class Call:
     def __init__(self, name: str, request: Any) -> None:
         self.error: MemxdError | None = None
         self._name = name
-        self._scope = _scope_hash(request)
+        self._request = request
         self._began = time.monotonic()
 
     def __enter__(self) -> Call:
@@ -215,7 +226,7 @@ class Call:
         if not log.isEnabledFor(level):
             return
         code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"
-        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": self._scope}
+        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": _scope_hash(self._request)}
         if self.error is not None:
             fields["reason"] = self.error.reason
         log.log(level, "call", extra={"fields": fields})

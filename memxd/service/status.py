@@ -85,9 +85,15 @@ def status_of(error: MemxdError) -> status_pb2.Status:
     return status
 
 
+def answer_of(error: MemxdError) -> grpc.Status:
+    """What ends a call with this error, in gRPC's own shape; may be used for many calls."""
+    answer: grpc.Status = rpc_status.to_status(status_of(error))
+    return answer
+
+
 def abort(context: grpc.ServicerContext, error: MemxdError) -> NoReturn:
     """End the call with this error, by the bare Exception gRPC wants: call it outside of any ``except Exception``."""
-    context.abort_with_status(rpc_status.to_status(status_of(error)))
+    context.abort_with_status(answer_of(error))
     raise AssertionError("abort_with_status returned")  # for the type checker; it always raises
 
 

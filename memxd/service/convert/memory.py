@@ -106,16 +106,18 @@ def _range(message: memory_pb2.TimeRange, field: str) -> TimeRange:
 
 def fill_memory(message: memory_pb2.Memory, memory: Memory) -> None:
     """Write a memory into an empty message. What is false, zero or empty is so already."""
+    # Straight on without helpers: an answer has up to 200 of them.
     message.id = memory.id
-    values.fill_scope(message.scope, memory.scope)
+    scope, part = memory.scope, message.scope
+    part.agent_id, part.user_id = scope.agent_id, scope.user_id
     message.content = memory.content
-    message.type = values.wire(memory.type)
+    message.type = memory.type._value_  # type: ignore[assignment]  # ``values.wire``
     if memory.tags:
         message.tags.extend(memory.tags)
     if memory.metadata:
         values.fill_struct(message.metadata, memory.metadata)
     message.importance = memory.importance
-    message.state = values.wire(memory.state)
+    message.state = memory.state._value_  # type: ignore[assignment]
     message.revision = memory.revision
     values.fill_instant(message.created_at, memory.created_at)
     values.fill_instant(message.updated_at, memory.updated_at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from memxd.errors import MemxdError
 from memxd.model import (
     AS_THE_PROFILE,
+    NO_FILTER,
     Dedup,
     Explanation,
     Factor,
@@ -19,26 +20,31 @@ from memxd.model import (
     SearchAnswer,
     SearchQuery,
 )
+from memxd.model.quick import quick
 from memxd.service.convert import values
 from memxd.service.convert.memory import fill_memory, filter_
 from memxd.service.status import fill_item_error
 from memxd.v1 import memory_service_pb2, search_pb2
 
+_query = quick(SearchQuery)
+_ranking = quick(Ranking)
+
 
 def search_query(request: memory_service_pb2.SearchRequest) -> SearchQuery:
     """The question as the engine takes it; what is absent becomes None, the engine knows the defaults."""
-    return SearchQuery(
+    present = request.HasField
+    return _query(
         scope=values.scope(request),
         query=request.query,
-        k=values.optional(request, "k"),
-        filter=filter_(request),
+        k=request.k if present("k") else None,
+        filter=filter_(request) if present("filter") else NO_FILTER,
         mode=values.enum_or_none(Mode, request.mode, "mode"),
-        ranking=ranking(request.ranking),
-        min_relevance=values.optional_number(request, "min_relevance", "min_relevance"),
+        ranking=ranking(request.ranking) if present("ranking") else AS_THE_PROFILE,
+        min_relevance=values.finite(request.min_relevance, "min_relevance") if present("min_relevance") else None,
         explain=request.explain,
-        record_retrieval=request.record_retrieval if request.HasField("record_retrieval") else True,
-        asked_at=values.optional_instant(request, "asked_at", "asked_at"),
-        as_of=values.optional_instant(request, "as_of", "as_of"),
+        record_retrieval=request.record_retrieval if present("record_retrieval") else True,
+        asked_at=values.instant(request.asked_at, "asked_at") if present("asked_at") else None,
+        as_of=values.instant(request.as_of, "as_of") if present("as_of") else None,
         time_zone=request.time_zone,
         include_superseded=request.include_superseded,
         exact=request.exact,
@@ -51,31 +57,34 @@ def search_query(request: memory_service_pb2.SearchRequest) -> SearchQuery:
 
 def ranking(message: search_pb2.Ranking) -> Ranking:
     """How candidates are to be ranked; None = the profile's own choice."""
-    if not message.ByteSize():
-        return AS_THE_PROFILE
-    weights = message.weights
-
-    def weight(name: str) -> float | None:
-        return values.optional_number(weights, name, f"ranking.weights.{name}")
+    present = message.HasField
 
     def number(name: str) -> float | None:
-        return values.optional_number(message, name, f"ranking.{name}")
+        return values.finite(getattr(message, name), f"ranking.{name}") if present(name) else None
 
-    return Ranking(
+    semantic, recency, frequency, importance = _weights(message) if present("weights") else (None,) * 4
+    return _ranking(
         profile=values.enum_or_none(Profile, message.profile, "ranking.profile"),
-        semantic=weight("semantic"),
-        recency=weight("recency"),
-        frequency=weight("frequency"),
-        importance=weight("importance"),
+        semantic=semantic,
+        recency=recency,
+        frequency=frequency,
+        importance=importance,
         alpha=number("alpha"),
-        half_life=values.span(message.half_life, "ranking.half_life") if message.HasField("half_life") else None,
-        rrf_k=values.optional(message, "rrf_k"),
+        half_life=values.span(message.half_life, "ranking.half_life") if present("half_life") else None,
+        rrf_k=message.rrf_k if present("rrf_k") else None,
         vector_weight=number("vector_weight"),
         keyword_weight=number("keyword_weight"),
         dedup=values.enum_or_none(Dedup, message.dedup, "ranking.dedup"),
-        reject=values.optional(message, "reject"),
+        reject=message.reject if present("reject") else None,
         tau=number("tau"),
     )
+
+
+def _weights(message: search_pb2.Ranking) -> list[float | None]:
+    return [
+        values.optional_number(message.weights, name, f"ranking.weights.{name}")
+        for name in ("semantic", "recency", "frequency", "importance")
+    ]
 
 
 def fill_answer(message: memory_service_pb2.SearchResponse, answer: SearchAnswer) -> None:

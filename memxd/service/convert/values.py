@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -185,10 +186,14 @@ def scope(request: Any) -> Scope:
     if not request.HasField("scope"):
         return Scope()
     message: memory_pb2.Scope = request.scope
-    return Scope(
-        agent_id=message.agent_id if message.HasField("agent_id") else "default",
-        user_id=message.user_id if message.HasField("user_id") else "default",
+    present = message.HasField
+    return _scope(
+        message.agent_id if present("agent_id") else "default", message.user_id if present("user_id") else "default"
     )
+
+
+#: A daemon serves few scopes, again and again.
+_scope = lru_cache(maxsize=256)(Scope)
 
 
 def scope_spelled_out(request: Any) -> Scope:
