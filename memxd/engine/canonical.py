@@ -10,10 +10,10 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
+_known_fields: dict[type[Any], tuple[str, ...] | None] = {}
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
@@ -35,10 +35,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@lru_cache(maxsize=256)
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _fields(kind: type[Any]) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None for other types."""
-    return tuple(f.name for f in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+    if kind not in _known_fields:
+        is_one = dataclasses.is_dataclass(kind)
+        _known_fields[kind] = tuple(f.name for f in dataclasses.fields(kind)) if is_one else None
+    return _known_fields[kind]
 
 
 def digest(*parts: object) -> str:

@@ -17,8 +17,8 @@ from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Sc
 from memxd.store import codec
 from memxd.store.counters import Counters
 from memxd.store.identity import renew
-from memxd.store.recent import Recent
 from memxd.store.late import Late
+from memxd.store.recent import Recent
 from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
 _SURVIVORS = f"""SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'changes'),
