@@ -38,8 +38,8 @@ def _plain(value: Any) -> Any:
 def _fields(kind: type[Any]) -> tuple[str, ...] | None:
     """The names of a dataclass's fields; None for other types."""
     if kind not in _known_fields:
-        is_one = dataclasses.is_dataclass(kind)
-        _known_fields[kind] = tuple(f.name for f in dataclasses.fields(kind)) if is_one else None
+        names = tuple(getattr(kind, "__dataclass_fields__", ()))
+        _known_fields[kind] = names if dataclasses.is_dataclass(kind) else None
     return _known_fields[kind]
 
 
