@@ -73,6 +73,9 @@ class OnnxEmbedder:
     def embed_passages(self, texts: Sequence[str], deadline: Deadline = NO_DEADLINE) -> Matrix:
         """As ``Embedder.embed_passages``; the first failure ends the call."""
         self._check(deadline)
+        if len(texts) == 1:  # somebody waits for just this: no thread in between
+            [text] = texts
+            return self._pool.run(lambda: self._embed(self.info.passage_prefix, text, deadline), deadline)[np.newaxis]
         rows = np.empty((len(texts), self.info.dimension), dtype=np.float32)
         waiting: deque[tuple[int, Future[Vector]]] = deque()
         try:

@@ -1,14 +1,17 @@
 """The threads that run models: a fixed number, named, joined at close; questions go before passages.
 
-Owns the threads and their queue. ``OnnxEmbedder`` holds one. The queue is bounded by its users: a caller that embeds a
-question waits for it, a caller that embeds passages has at most ``2 * threads`` of them queued, so that a question
-waits for one running text at most, however large an import is.
+Owns the threads and their queue. ``OnnxEmbedder`` holds one. What somebody waits for alone (a question, one text to be
+stored) runs on its caller's thread; the pool's own threads run imports, at a lower priority of the system where it has
+priorities of threads, so that an import takes no core from the searches beside it. The queue is bounded by its users:
+a caller that embeds passages has at most ``2 * threads`` of them queued.
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError as FutureCancelledError
@@ -22,6 +25,8 @@ from memxd.model import Deadline
 T = TypeVar("T")
 
 _URGENT, _BULK = 0, 1
+#: How much the pool's own threads stand behind others, in steps of nice(2).
+_BEHIND = 5
 #: Seconds between two looks at whether a waiting caller went away.
 _GLANCE = 0.1
 
@@ -37,7 +42,7 @@ class _Job:
 class WorkerPool:
     """``threads`` workers called ``<name>-0``, ``<name>-1``... Jobs of one priority run in the order they came.
 
-    As many jobs run at once as there are threads, those that ``run`` does on its caller's thread included.
+    Beside them as many run on their callers' threads at once.
     """
 
     def __init__(self, threads: int, name: str) -> None:
@@ -47,7 +52,7 @@ class WorkerPool:
         self._waiting: list[_Job] = []  # a heap
         self._numbers = itertools.count()
         self._change = threading.Condition(threading.Lock())
-        self._running = 0
+        self._here = 0  # jobs running on their callers' threads
         self._closed = False
         self._threads = [threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True) for i in range(threads)]
         for thread in self._threads:
@@ -58,14 +63,16 @@ class WorkerPool:
         to another thread and back costs as much as a short text does on a busy machine; else as soon as there is."""
         with self._change:
             self._check_open()
-            here = self._running < self.size and not self._waiting
-            self._running += here
+            here = self._here < self.size
+            self._here += here
         if not here:
             return wait_for(self.submit(work, urgent=True), deadline)
         try:
             return work()
         finally:
-            self._leave()
+            with self._change:
+                self._here -= 1
+                self._change.notify_all()
 
     def submit(self, work: Callable[[], T], *, urgent: bool) -> Future[T]:
         """Queue a job; EmbedderUnavailableError when the pool is closed."""
@@ -87,38 +94,28 @@ class WorkerPool:
         for thread in self._threads:
             thread.join()
         with self._change:
-            self._change.wait_for(lambda: not self._running)
+            self._change.wait_for(lambda: not self._here)
 
     def _check_open(self) -> None:
         if self._closed:
             raise EmbedderUnavailableError("the embedder is closed")
 
-    def _enter(self) -> _Job | None:
-        """The next job, once there is room for it; None at the end."""
+    def _next(self) -> _Job | None:
+        """The next job, once there is one; None at the end."""
         with self._change:
-            self._change.wait_for(lambda: self._closed or (self._waiting and self._running < self.size))
-            if self._closed:
-                return None
-            self._running += 1
-            return heapq.heappop(self._waiting)
-
-    def _leave(self) -> None:
-        with self._change:
-            self._running -= 1
-            if self._closed:
-                self._change.notify_all()
-            elif self._waiting:
-                self._change.notify()
+            self._change.wait_for(lambda: self._closed or self._waiting)
+            return None if self._closed else heapq.heappop(self._waiting)
 
     def _work(self) -> None:
-        while (job := self._enter()) is not None:
+        if sys.platform == "linux":  # elsewhere this would slow the whole process down
+            mine = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, mine, os.getpriority(os.PRIO_PROCESS, mine) + _BEHIND)
+        while (job := self._next()) is not None:
             try:
                 if job.future.set_running_or_notify_cancel():
                     job.future.set_result(job.work())
             except BaseException as error:  # handed to the waiting caller, whatever it is
                 job.future.set_exception(error)
-            finally:
-                self._leave()
 
 
 def wait_for(future: Future[T], deadline: Deadline) -> T:

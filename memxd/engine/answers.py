@@ -14,6 +14,8 @@ from memxd.model import Link, LinkType, Memory, MemoryType, Scope, State, StoreA
 #: What a write may answer: a memory or link with its revision, a revision, or a count with a revision.
 Answer: TypeAlias = "StoreAnswer | tuple[Link, int] | tuple[int, int] | int"
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 def dump(answer: Answer) -> str:
     """Answer -> JSON text."""
@@ -27,7 +29,7 @@ def dump(answer: Answer) -> str:
         body = ["link", _link_out(answer[0]), answer[1]]
     else:
         body = ["count", answer[0], answer[1]]
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(body)
 
 
 def load(text: str) -> Answer:

@@ -17,6 +17,7 @@ from memxd.model import Change, Chunk, Clock, IdFactory, Micros, RowFeatures, Sc
 from memxd.store import codec
 from memxd.store.counters import Counters
 from memxd.store.identity import renew
+from memxd.store.late import Late
 from memxd.store.recent import Recent
 from memxd.store.types import Row, ScopeTotals, Terms, Totals
 
@@ -52,6 +53,9 @@ class ReadBase:
         """The newest revision of this snapshot; 0 = nothing was ever stored. Inside a WriteTxn: the one last taken."""
         found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
         return int(found[0]) if found else 0
+
+    def write_late(self) -> None:
+        """Only a writing transaction keeps rows for its end."""
 
     def scope_no(self, scope: Scope) -> int | None:
         """The number of a scope, or None when nothing was ever stored in it."""
@@ -158,12 +162,17 @@ class ReadBase:
         return [self._decode(values) for values in self._values(rest, parameters)]
 
 
+#: A place in a transaction: revision, changes, rows kept for its end.
+Mark = tuple[int, int, tuple[int, int, tuple[int, int]]]
+
+
 class WriteBase(ReadBase):
     """A transaction on the writer thread."""
 
     def __init__(self, connection: sqlite3.Connection, context: Context) -> None:
         super().__init__(connection, context)
         self.changes: list[Change] = []
+        self._late = Late(connection)
         self.erased = False
         self._numbers: dict[Scope, int] = {}  # of scopes that stood there when a function of this transaction asked
         self._revision = super().revision()
@@ -172,15 +181,20 @@ class WriteBase(ReadBase):
         """The newest revision, those taken in this transaction included."""
         return self._revision
 
-    def mark(self) -> tuple[int, int]:
+    def mark(self) -> Mark:
         """A place to go back to."""
-        return self._revision, len(self.changes)
+        return self._revision, len(self.changes), self._late.mark()
 
-    def back_to(self, mark: tuple[int, int]) -> None:
+    def back_to(self, mark: Mark) -> None:
         """Forget what was done since ``mark``; the savepoint has been rolled back."""
         self._numbers.clear()
         self._revision = mark[0]
         del self.changes[mark[1] :]
+        self._late.back_to(mark[2])
+
+    def write_late(self) -> None:
+        """Put into the database what was kept for the end; the last thing before COMMIT."""
+        self._late.write()
 
     def scope_no(self, scope: Scope, create: bool = True) -> int:
         """The number of a scope, made when it is new (``create`` False: 0 for none, numbers start at 1)."""
@@ -225,9 +239,8 @@ class WriteBase(ReadBase):
     ) -> None:
         """Write the row of ``changes`` that belongs to ``revision`` and keep the change for the indexes."""
         parts = (TEXT if text is not None else 0) | (CHUNKS if chunks is not None else 0)
-        self._connection.execute(
-            "INSERT INTO changes(revision, rid, at, parts, dead_vids) VALUES (?, ?, ?, ?, ?)",
-            (revision, rid, self._now() if at is None else at, parts, codec.to_json(dead_vids) if dead_vids else None),
+        self._late.add_change(
+            revision, rid, self._now() if at is None else at, parts, codec.to_json(dead_vids) if dead_vids else None
         )
         self.changes.append(Change(revision, rid, features, text, chunks, dead_vids, terms))
 

@@ -40,6 +40,7 @@ class ChangeReads(ReadBase):
         ``text`` and ``chunks`` are given when any of the missed changes touched them. Valid only when
         ``can_replay(revision)``.
         """
+        self.write_late()
         touched = self._connection.execute(_TOUCHED, (revision,))
         while batch := [_Touched(*values) for values in touched.fetchmany(_BATCH)]:
             yield from self._changes(batch)
@@ -59,6 +60,7 @@ class ChangeReads(ReadBase):
         """The rids of all changes after ``revision``; None when they are more than ``limit`` or no longer all known."""
         if not self.can_replay(revision):
             return None
+        self.write_late()
         found = self._connection.execute(
             "SELECT rid FROM changes WHERE revision > ? LIMIT ?", (revision, limit + 1)
         ).fetchall()
@@ -66,6 +68,7 @@ class ChangeReads(ReadBase):
 
     def oldest_change(self) -> int | None:
         """The oldest revision still in the log; None = the log is empty."""
+        self.write_late()
         [oldest] = self._connection.execute("SELECT min(revision) FROM changes").fetchone()
         return None if oldest is None else int(oldest)
 
@@ -119,6 +122,7 @@ class ChangeWrites(ChangeReads, WriteBase):
     def prune_changes(self, before_revision: int, before_time: Micros) -> int:
         """Forget changes older than both, and return how many. The caller passes the lowest durable watermark + 1 of
         all indexes and a time at least 7 days ago."""
+        self.write_late()
         return self._connection.execute(
             # Revisions and times grow together but for a clock set back: only an unbroken beginning may go.
             "DELETE FROM changes WHERE revision < "

@@ -39,6 +39,7 @@ class ErasingWrites(SupersessionWrites):
             f"SELECT DISTINCT target_rid FROM links WHERE type = {_SUPERSEDES} AND source_rid IN ({_DOOMED}) "
             f"AND target_rid NOT IN ({_DOOMED}) ORDER BY target_rid"
         ).fetchall()
+        self.write_late()  # answers of this transaction may tell of them
         self._log_erased(freed)
         self._erase()
         self._refresh(target for (target,) in restored)

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from memxd.model import Limits
 from memxd.store.base import ReadBase, WriteBase
+from memxd.store.late import Request
 from memxd.store.types import Remembered
 
 
@@ -34,18 +35,16 @@ class RequestWrites(RequestReads, WriteBase):
         self, scope_no: int, rpc: str, request_id: str, body_hash: bytes, answer: str, rids: Collection[int] = ()
     ) -> None:
         """Keep an answer (JSON) for 24 h. ``rids``: the memories whose text it holds; erasing one erases the answer."""
-        self._connection.execute(
-            "DELETE FROM requests WHERE scope_no = ? AND rpc = ? AND request_id = ?", (scope_no, rpc, request_id)
-        )
-        number = self._connection.execute(
-            "INSERT INTO requests(scope_no, rpc, request_id, body_hash, answer, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (scope_no, rpc, request_id, body_hash, answer, self._now()),
-        ).lastrowid
-        for rid in set(rids):
-            self._connection.execute("INSERT INTO request_rids(rid, request_no) VALUES (?, ?)", (rid, number))
+        key = scope_no, rpc, request_id
+        self._late.add_request(Request(key, body_hash, answer, self._now(), tuple(rids)))
+
+    def recall(self, scope_no: int, rpc: str, request_id: str) -> Remembered | None:
+        """As that of a snapshot; sees what this transaction keeps."""
+        return self._late.recall((scope_no, rpc, request_id)) or super().recall(scope_no, rpc, request_id)
 
     def forget_requests(self) -> int:
         """Drop request ids older than 24 h; return how many."""
+        self.write_late()
         return self._connection.execute(
             "DELETE FROM requests WHERE created_at <= ?", (self._now() - Limits.REQUEST_ID_TTL,)
         ).rowcount

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from memxd.errors import MemxdError
 from memxd.model import Deadline
-from memxd.store.base import Context
+from memxd.store.base import Context, Mark
 from memxd.store.connection import BUSY_MILLISECONDS, storage_error
 from memxd.store.jobs import Inbox, Job
 from memxd.store.presence import Presence
@@ -174,7 +174,7 @@ class Writer:
         done.append((job, result))
         return True
 
-    def _undo(self, txn: WriteTxn, mark: tuple[int, int]) -> bool:
+    def _undo(self, txn: WriteTxn, mark: Mark) -> bool:
         """Take back what one function did; False when that cannot be done but for the whole transaction."""
         txn.back_to(mark)
         try:
@@ -189,6 +189,7 @@ class Writer:
         recent = self._context.recent
         recent.changing(change.rid for change in txn.changes)
         try:
+            txn.write_late()
             self._connection.execute("COMMIT")
             self.check_presence()  # again: what was committed to a file without a name is not stored
         except (sqlite3.Error, MemxdError) as error:

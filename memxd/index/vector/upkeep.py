@@ -28,6 +28,8 @@ __all__ = ["GraphBuildError", "Upkeep", "build_graph"]
 _log = logging.getLogger(__name__)
 #: Run, never imported: it loads USearch (memxd/native.py says why that matters).
 _CHILD = Path(__file__).with_name("build.py")
+#: The child takes what nobody else wants: an import or a search beside it has the cores to itself.
+_NICE = 19
 _POLL = 0.05  # seconds between two looks at the child and at what the owner wants
 
 
@@ -112,7 +114,7 @@ def build_graph(
         "expansion_add": tuning.expansion_add,
         "threads": tuning.build_threads,
         "batch": tuning.build_batch,
-        "nice": 5,
+        "nice": _NICE,
     }
     told = _run([sys.executable, "-P", str(_CHILD), json.dumps(options)], ended)
     if base is not None and told["from_row"] != base.rows:
