@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from memxd.client import AsyncClient, Client, Item, Question, Retry, as_datetime, where
+from memxd.client import NO_RETRY, AsyncClient, Client, Item, Question, Retry, as_datetime, where
 from memxd.errors import (
     DuplicateLinkError,
     InvalidArgumentError,
@@ -17,6 +19,17 @@ from memxd.errors import (
     RevisionMismatchError,
 )
 from memxd.model import LinkType, MemoryType, SearchAnswer, State, StoreAnswer
+
+
+def test_a_first_call_waits_for_a_daemon_that_is_slow_to_take_the_connection(daemon: Any) -> None:
+    daemon.signal(signal.SIGSTOP)  # as a busy machine would, for longer than the first pause between two attempts
+    going_on = threading.Timer(0.3, daemon.signal, (signal.SIGCONT,))
+    going_on.start()
+    try:
+        with Client(daemon.socket, retry=NO_RETRY) as client:
+            assert client.count() == 0
+    finally:
+        going_on.join()
 
 
 def test_a_memorys_whole_life(daemon: Any) -> None:
