@@ -149,3 +149,22 @@ def test_the_leader_of_both_legs_has_the_largest_rrf(kernels: Kernels) -> None:
     assert values["semantic"].tolist() == pytest.approx([1.0, 61 / 62])
     assert got.ids[1].tolist() == got.ids[2].tolist() == [1, 2]
     assert values["bm25"].tolist() == [3.0, 1.0]
+
+
+@pytest.mark.parametrize("dedup", [1, 2, 3, 4])
+def test_repetitions_are_found_whatever_their_hashes_and_columns_that_follow_each_other_are_told_apart(
+    compiled: Kernels, twins: Kernels, dedup: int
+) -> None:
+    for seed, kinds in ((1, 3), (2, 40), (3, 1 << 62)):
+        rng = np.random.default_rng(seed)
+        hashes = {name: rng.integers(0, kinds, 300, np.uint64) for name in ("content_hash", "fold_hash", "tag_hash")}
+        columns, legs, rules = (
+            make_columns(300)._replace(**hashes),
+            make_legs(300, 120, 90, seed),
+            make_rules(dedup=dedup),
+        )
+        expected = twins.rank.rank_legs(legs, columns, rules)
+        for _ in range(2):  # the second time the kernel knows these columns
+            assert_same(compiled.rank.rank_legs(legs, columns, rules), expected)
+        changed = columns._replace(importance=columns.importance[::-1].copy())
+        assert_same(compiled.rank.rank_legs(legs, changed, rules), twins.rank.rank_legs(legs, changed, rules))
