@@ -20,7 +20,8 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def _plain(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
-    if (names := _fields(type(value))) is not None:
+    names = _fields(type(value))
+    if names is not None:
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
@@ -29,7 +30,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, memoryview):  # a vector: its numbers as text would cost more than storing it does
-        return [value.format, *value.shape, hashlib.blake2b(value.cast("B"), digest_size=16).hexdigest()]
+        return [value.format, list(value.shape or ()), hashlib.blake2b(value.cast("B"), digest_size=16).hexdigest()]
     if isinstance(value, bytes):
         return value.hex()
     return value
