@@ -23,7 +23,7 @@ from memxd.index.lexical.tokens import run_terms, word_terms
 __all__ = ["ANALYZER_VERSION", "document_terms", "query_terms"]
 
 #: In the index's stamp; with the versions of what decides what a letter and a stem is.
-ANALYZER_VERSION = f"2/unicode-{unicodedata.unidata_version}/snowball-{version('snowballstemmer')}"
+ANALYZER_VERSION = f"2/unicode-{unicodedata.unidata_version}/snowball-{version('PyStemmer')}"
 #: What a single character of a longer run counts in a question: enough to find a text of one character, too little
 #: to outvote the bigrams.
 SINGLE_WEIGHT = 0.25

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
-from snowballstemmer.english_stemmer import EnglishStemmer
+from Stemmer import Stemmer
 
 from memxd.index.lexical.chars import KHMER, LAO, MYANMAR, THAI, alphabet, fold, word_class
 
@@ -44,7 +44,7 @@ def stem(word: str) -> str:
         return word
     made = getattr(_local, "stemmer", None)
     if made is None:  # one for each thread: a stemmer holds the word it works on
-        made = _local.stemmer = EnglishStemmer()
+        made = _local.stemmer = Stemmer("english", 0)  # no cache: the analyzer has one
     return str(made.stemWord(word))
 
 
