@@ -1,8 +1,9 @@
 /* Ranking every row of a scope in one run: rank_py.rank_all in C, on bare arrays that its entry has checked.
  *
- * Rows are scored in blocks that stay in the first cache and are never stored: the sums for mean and deviation are taken
+ * Rows are scored in blocks that stay in the first cache and are not stored: the sums for mean and deviation are taken
  * on the way, and of every chunk of rows only the largest score is kept. The m-th largest of those is a bound that at
- * least m rows reach, so the few chunks that reach it are scored again and sorted. No row order makes that slow.
+ * least m rows reach, so the few chunks that reach it are scored again and sorted. No row order makes that slow. The
+ * scores of a small scope are kept instead.
  */
 #ifndef MEMXD_RANK_SCOPE_H
 #define MEMXD_RANK_SCOPE_H
@@ -57,6 +58,7 @@ typedef struct {
     double now, rate;
     memxd_weights weights;
     size_t chunk;
+    double *raw; /* [n], every row's score, of a small scope; NULL = the few that matter are scored again */
 } memxd_scope;
 
 /* The best depth rows, best first; the caller frees entries. */
@@ -143,9 +145,10 @@ static memxd_moments memxd_measure_again(const memxd_scope *s)
 static int memxd_scan(const memxd_scope *s, size_t columns_size, double *maxima, memxd_moments *moments)
 {
     memxd_sums sums = {{{0.0}}};
-    double raw[MEMXD_BLOCK], shift = 0.0;
+    double block[MEMXD_BLOCK], shift = 0.0;
     int32_t before = -1;
     for (size_t at = 0; at < s->n; at += MEMXD_BLOCK) {
+        double *raw = s->raw ? s->raw + at : block;
         size_t count = s->n - at < MEMXD_BLOCK ? s->n - at : MEMXD_BLOCK;
         if (!memxd_ascending(s->rids + at, count, before))
             return -1;
@@ -190,7 +193,7 @@ static double memxd_nth_largest(const double *values, size_t n, double *heap, si
 /* Every row that may be among the best m: those above the bound, and the first m that equal it. */
 static size_t memxd_collect(const memxd_scope *s, const double *maxima, double bound, size_t m, memxd_entry *entries)
 {
-    double raw[MEMXD_CHUNK];
+    double block[MEMXD_CHUNK];
     size_t found = 0, equal = 0;
     int all = !(bound > -INFINITY);
     for (size_t at = 0; at < s->n; at += s->chunk) {
@@ -198,7 +201,9 @@ static size_t memxd_collect(const memxd_scope *s, const double *maxima, double b
         size_t count = s->n - at < s->chunk ? s->n - at : s->chunk;
         if (!all && (most < bound || (most == bound && equal >= m)))
             continue;
-        memxd_score_rows(s, at, count, raw);
+        const double *raw = s->raw ? s->raw + at : block;
+        if (!s->raw)
+            memxd_score_rows(s, at, count, block);
         for (size_t i = 0; i < count; i++) {
             if (!all && !(raw[i] > bound)) {
                 if (raw[i] != bound || equal >= m)
@@ -278,9 +283,11 @@ static int memxd_rank_scope(memxd_scope *s, size_t columns_size, int mode, size_
     size_t depth = 2 * k > 64 ? 2 * k : 64;
     int wrong;
     s->chunk = s->n > MEMXD_SMALL ? MEMXD_CHUNK : MEMXD_LANES;
-    double *maxima = malloc((s->n / s->chunk + 1) * sizeof *maxima);
+    size_t chunks = s->n / s->chunk + 1;
+    double *maxima = malloc((chunks + (s->n > MEMXD_SMALL ? 0 : s->n)) * sizeof *maxima);
     if (!maxima)
         return -2;
+    s->raw = s->n > MEMXD_SMALL ? NULL : maxima + chunks;
     wrong = memxd_scan(s, columns_size, maxima, &best->moments);
     depth = s->n <= whole || depth > s->n ? s->n : depth;
     while (!wrong) {

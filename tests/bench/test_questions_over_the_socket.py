@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -20,7 +21,11 @@ from memxd.bench.progress import Progress
 from memxd.bench.registry import chosen
 from memxd.bench.served import family
 
-pytestmark = pytest.mark.timeout(600)  # daemons, clients and copies; a busy machine takes its time
+pytestmark = [
+    pytest.mark.timeout(600),  # daemons, clients and copies; a busy machine takes its time
+    # CI asks the same questions once, by test_bench_quick.
+    pytest.mark.skipif(os.environ.get("CI_REQUIRE_TOOLS") == "1", reason="the quick bench run asks these too"),
+]
 SIZES = (300, 600)
 Ask = Callable[[str], Result]
 
