@@ -41,7 +41,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="How fast memxd is, beside its peers.")
     commands = parser.add_subparsers(dest="what", required=True, metavar="speed|compare")
     speed = commands.add_parser("speed", help="measure, and hold the figures against the budgets")
-    speed.add_argument("--quick", action="store_true", help="small stores, few samples: two minutes, for function")
+    speed.add_argument("--quick", action="store_true", help="small stores, few samples: some minutes, for function")
     speed.add_argument("--data", type=Path, metavar="DIR", help="a set of texts (corpus.jsonl.gz); default: generated")
     speed.add_argument("--work", type=Path, metavar="DIR", help="where stores are built and kept (default: the cache)")
     speed.add_argument("--out", type=Path, metavar="DIR", help="where the report goes (default: below --work)")

@@ -14,7 +14,7 @@ import pytest
 from memxd.bench.registry import QUESTIONS
 from memxd.bench.report import Report
 
-# The daemons, children and peers of every question: two minutes on two quiet cores.
+# The daemons, children and peers of every question: some minutes on two cores.
 pytestmark = [pytest.mark.slow, pytest.mark.model, pytest.mark.timeout(900)]
 STRICT = os.environ.get("CI_REQUIRE_TOOLS") == "1"
 
