@@ -85,7 +85,7 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     manager = environ.get("NOTIFY_SOCKET", "")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
-    stack.enter_context(_claim_data(config.data_dir))
+    stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
     from memxd.service.gate import Gate
     from memxd.service.server import Server
@@ -113,7 +113,7 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     _drain(config, gate, server, signals)
 
 
-def _claim_data(folder: Path) -> FileLock:
+def claim_data(folder: Path) -> FileLock:
     """The lock on the data directory, held. Refused in words of its own: waiting for another socket's daemon to become
     ours, as a background start does for the same socket, would be in vain.
     """

@@ -222,6 +222,21 @@ class DaemonUnreachableError(MemxdError):
     retryable = True
 
 
+# -- at a restore, for the operator only --------------------------------------------------------------------------
+
+
+class BackupInvalidError(MemxdError):
+    """The folder is no backup of memxd, or it is not what its manifest says."""
+
+    reason = "BACKUP_INVALID"
+
+
+class StoreExistsError(MemxdError):
+    """A restore would put a backup in the place of a store that is there; ``--move-aside`` keeps that beside."""
+
+    reason = "STORE_EXISTS"
+
+
 # -- at start, for the operator only ------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import grpc
 
-from memxd.client import admin, connection, links, memories, searches, streams
+from memxd.client import admin, connection, links, memories, searches, streams, transfer
 from memxd.client.call import Bound, Call
 from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
@@ -26,7 +26,7 @@ from memxd.client.memories import Item
 from memxd.client.retry import Attempts, Retry
 from memxd.client.values import When
 from memxd.errors import DaemonUnreachableError, MemxdError
-from memxd.model import Filter, IndexKind, Memory, Order, Progress, StoreAnswer
+from memxd.model import BackupStep, Filter, IndexKind, Memory, Order, Progress, StoreAnswer
 from memxd.v1 import admin_service_pb2, memory_service_pb2
 
 P = ParamSpec("P")
@@ -223,6 +223,10 @@ class Client:
             raise self._link.error(failed) from None
         finally:
             call.cancel()
+
+    def backup(self, directory: str | PathLike[str], *, timeout: float | None = None) -> Iterator[BackupStep]:
+        """Copy everything into ``directory``, empty or to be made; yields progress. None = no deadline."""
+        return transfer.follow(self._link, transfer.backup(directory), timeout)
 
     def wait_ready(self, timeout: float = DEFAULT_TIMEOUT, *, poll: float = 0.05) -> None:
         """Return as soon as the daemon is ready to serve; raises DaemonUnreachableError after ``timeout`` seconds."""

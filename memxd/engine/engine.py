@@ -17,6 +17,7 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.embed import Embedder
 from memxd.engine.backfill import Backfill
+from memxd.engine.backup import Backups
 from memxd.engine.indexes import Indexes
 from memxd.engine.links import Links
 from memxd.engine.profiles import RankingDefaults
@@ -115,6 +116,7 @@ class Engine:
         self.delete_link = links.delete
         self.list_links = links.list
         self.traverse = links.traverse
+        self.backup = Backups(store).backup
 
     @classmethod
     def open(

@@ -35,9 +35,10 @@ from memxd.model.enums import (
     RejectReason,
     State,
 )
+from memxd.model.instants import from_rfc3339, to_rfc3339
 from memxd.model.nouns import NO_FILTER, Filter, Link, Memory, Scope, TimeRange, View
 from memxd.model.requests import AS_THE_PROFILE, NewMemory, Patch, Ranking, SearchQuery
-from memxd.model.status import EngineStatus, IndexStatus, ModelStatus, Progress
+from memxd.model.status import BackupStep, EngineStatus, IndexStatus, ModelStatus, Progress
 
 __all__ = [
     "AS_THE_PROFILE",
@@ -45,6 +46,7 @@ __all__ = [
     "NO_DEADLINE",
     "NO_FILTER",
     "SECOND",
+    "BackupStep",
     "Change",
     "Chunk",
     "Clock",
@@ -91,4 +93,6 @@ __all__ = [
     "Traversal",
     "Traversed",
     "View",
+    "from_rfc3339",
+    "to_rfc3339",
 ]

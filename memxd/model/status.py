@@ -73,3 +73,16 @@ class Progress:
     total: int
     finished: bool = False
     watermark: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BackupStep:
+    """Progress of a backup, in bytes; the facts of the copy come with ``finished``."""
+
+    done: int
+    total: int
+    finished: bool = False
+    revision: int = 0
+    memories: int = 0
+    links: int = 0
+    sha256: str = ""

@@ -1,4 +1,4 @@
-"""AdminService: how the daemon is, writing everything out, building an index anew.
+"""AdminService: how the daemon is, writing everything out, building an index anew, copying the store.
 
 Owns the process's own facts in Status (uptime); everything else is the engine's, and refusals are mapped by the
 interceptor. Converts, calls the engine's verb of the same name, converts back. gRPC calls it.
@@ -47,3 +47,9 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
             response = pb.RebuildResponse()
             admin.fill_progress(response, progress)
             yield response
+
+    def Backup(self, request: pb.BackupRequest, context: grpc.ServicerContext) -> Iterator[pb.BackupResponse]:
+        """A copy of the store, telling how far it is."""
+        for step in self._gate.engine.backup(request.directory, deadline_of(context)):
+            self._gate.check_draining()
+            yield admin.backup_step(step)

@@ -43,6 +43,8 @@ CODES: Mapping[type[MemxdError], grpc.StatusCode] = {
     errors.NotReadyError: grpc.StatusCode.UNAVAILABLE,
     errors.ShuttingDownError: grpc.StatusCode.UNAVAILABLE,
     errors.StreamIdleError: grpc.StatusCode.ABORTED,
+    errors.BackupInvalidError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.StoreExistsError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.DaemonUnreachableError: grpc.StatusCode.UNAVAILABLE,
     errors.DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
     errors.CancelledError: grpc.StatusCode.CANCELLED,

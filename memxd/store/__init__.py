@@ -5,6 +5,7 @@ acknowledged before its COMMIT. Knows no index, no embedder and no wire; validat
 engine only, through the names below.
 """
 
+from memxd.store.backup import Manifest
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -27,6 +28,7 @@ __all__ = [
     "CounterListener",
     "Cursor",
     "Edge",
+    "Manifest",
     "NewChunk",
     "ReadTxn",
     "Remembered",

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from memxd.errors import MemxdError
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
+from memxd.store.backup import Manifest, back_up
 from memxd.store.base import Context
 from memxd.store.connection import connect, create_files, storage_error
 from memxd.store.counters import Counters
@@ -182,6 +183,18 @@ class Store:
         """Bytes of the database file and of its write-ahead log."""
         log = self._path.with_name(self._path.name + "-wal")
         return self._path.stat().st_size, log.stat().st_size if log.exists() else 0
+
+    def back_up(self, folder: Path, progress: Callable[[int, int], None], deadline: Deadline = NO_DEADLINE) -> Manifest:
+        """Write a consistent copy with its manifest into an empty folder, on a connection of its own: writers go on.
+
+        ``progress(done, total)`` in bytes. What was begun is removed when it fails. Raises InvalidArgumentError for an
+        unsafe folder, and as ``read``.
+        """
+        self.require_present()
+        try:
+            return back_up(self._path, folder, self._context.clock(), self._version, progress, deadline)
+        except (sqlite3.Error, OSError) as error:
+            raise storage_error(error, reading=True) from error
 
     def close(self) -> None:
         """Finish what is queued, wait for readers, flush counters, fold the log into the database, join the thread.

@@ -197,3 +197,27 @@ class RebuildResponse(_message.Message):
     finished: bool
     watermark: int
     def __init__(self, kind: _Optional[_Union[IndexKind, str]] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., watermark: _Optional[int] = ...) -> None: ...
+
+class BackupRequest(_message.Message):
+    __slots__ = ("directory",)
+    DIRECTORY_FIELD_NUMBER: _ClassVar[int]
+    directory: str
+    def __init__(self, directory: _Optional[str] = ...) -> None: ...
+
+class BackupResponse(_message.Message):
+    __slots__ = ("done", "total", "finished", "revision", "memories", "links", "sha256")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    done: int
+    total: int
+    finished: bool
+    revision: int
+    memories: int
+    links: int
+    sha256: str
+    def __init__(self, done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...

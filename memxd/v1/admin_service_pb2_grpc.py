@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Backup, Compact, Verify.
+    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
     """
 
     def __init__(self, channel):
@@ -50,10 +50,15 @@ class AdminServiceStub:
                 request_serializer=memxd_dot_v1_dot_admin__service__pb2.RebuildRequest.SerializeToString,
                 response_deserializer=memxd_dot_v1_dot_admin__service__pb2.RebuildResponse.FromString,
                 _registered_method=True)
+        self.Backup = channel.unary_stream(
+                '/memxd.v1.AdminService/Backup',
+                request_serializer=memxd_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
+                response_deserializer=memxd_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Backup, Compact, Verify.
+    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
     """
 
     def Status(self, request, context):
@@ -77,6 +82,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Backup(self, request, context):
+        """Writes a consistent copy of every memory into an empty folder while everything goes on; streams progress.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +107,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=memxd_dot_v1_dot_admin__service__pb2.RebuildRequest.FromString,
                     response_serializer=memxd_dot_v1_dot_admin__service__pb2.RebuildResponse.SerializeToString,
             ),
+            'Backup': grpc.unary_stream_rpc_method_handler(
+                    servicer.Backup,
+                    request_deserializer=memxd_dot_v1_dot_admin__service__pb2.BackupRequest.FromString,
+                    response_serializer=memxd_dot_v1_dot_admin__service__pb2.BackupResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'memxd.v1.AdminService', rpc_method_handlers)
@@ -104,7 +121,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Backup, Compact, Verify.
+    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
     """
 
     @staticmethod
@@ -178,6 +195,33 @@ class AdminService:
             '/memxd.v1.AdminService/Rebuild',
             memxd_dot_v1_dot_admin__service__pb2.RebuildRequest.SerializeToString,
             memxd_dot_v1_dot_admin__service__pb2.RebuildResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Backup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/memxd.v1.AdminService/Backup',
+            memxd_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
+            memxd_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
             options,
             channel_credentials,
             insecure,

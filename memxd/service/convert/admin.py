@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memxd.model import EngineStatus, IndexStatus, Micros, ModelStatus, Progress
+from memxd.model import BackupStep, EngineStatus, IndexStatus, Micros, ModelStatus, Progress
 from memxd.service.convert import values
 from memxd.v1 import admin_service_pb2
 
@@ -95,3 +95,16 @@ def fill_progress(message: admin_service_pb2.RebuildResponse, progress: Progress
     message.total = progress.total
     message.finished = progress.finished
     message.watermark = progress.watermark
+
+
+def backup_step(step: BackupStep) -> admin_service_pb2.BackupResponse:
+    """One step of a backup as a message."""
+    return admin_service_pb2.BackupResponse(
+        done=step.done,
+        total=step.total,
+        finished=step.finished,
+        revision=step.revision,
+        memories=step.memories,
+        links=step.links,
+        sha256=step.sha256,
+    )

@@ -1,0 +1,104 @@
+"""The verbs that keep and move memories: backup and restore.
+
+Owns their flags and what they print. ``backup`` asks the daemon; ``restore`` works on the files while no daemon runs,
+and imports the store inside the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Protocol, TypeVar
+
+import typer
+
+from memxd.cli.render import Output, size
+from memxd.cli.scope import Session, verb
+
+#: The common flags of verbs that concern the daemon, not a scope.
+_DAEMON = ("socket", "timeout", "no_start", "json")
+
+
+class _Step(Protocol):
+    """How far something is."""
+
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+
+
+S = TypeVar("S", bound=_Step)
+
+
+def register(app: typer.Typer) -> None:
+    verb(app, "backup", takes=_DAEMON)(backup)
+    verb(app, "restore", takes=("json",))(restore)
+
+
+def backup(
+    session: Session,
+    directory: Annotated[Path, typer.Argument(help="An empty folder, or one to be made.")],
+) -> None:
+    """Copy every memory of every scope into a folder, while everything goes on."""
+    out = session.out
+    [*_, last] = shown(out, "copying", session.client.backup(directory, timeout=session.settings.timeout))
+    if out.as_json:
+        out.json({"directory": str(directory.absolute()), "backup": last})
+        return
+    out.line(f"{last.memories:,} memories and {last.links:,} links at revision {last.revision:,}: {size(last.total)}")
+    out.line(f"sha256 {last.sha256}")
+
+
+def shown(out: Output, what: str, steps: Iterable[S]) -> Iterator[S]:
+    """The steps as they come, with a bar on a terminal."""
+    if not out.terminal:
+        yield from steps
+        return
+    from rich.progress import Progress as Bars
+
+    with Bars(console=out.console, transient=True) as bars:
+        task = bars.add_task(what, total=None)
+        for step in steps:
+            bars.update(task, completed=step.done, total=step.total or None)
+            yield step
+
+
+def restore(
+    session: Session,
+    directory: Annotated[Path, typer.Argument(help="The folder that `memx backup` wrote.")],
+    move_aside: Annotated[
+        bool, typer.Option("--move-aside", help="Keep a store that is there in a folder beside the restored one.")
+    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Only check the backup.")] = False,
+) -> None:
+    """Put a backup in the place of the store, while no daemon runs."""
+    import time
+
+    from memxd.config import Config
+    from memxd.daemon import claim_data, prepare_data_dir
+    from memxd.store import restoring
+
+    out = session.out
+    if verify:
+        manifest = restoring.verify(directory)
+        if out.as_json:
+            out.json({"directory": str(directory.absolute()), "manifest": manifest})
+        else:
+            out.line(
+                f"sound: {manifest.memories:,} memories at revision {manifest.revision:,} of {manifest.created_at}"
+            )
+        return
+    data = Config.load().data_dir
+    prepare_data_dir(data)
+    with claim_data(data):
+        done = restoring.restore(directory, data, time.time_ns() // 1_000, move_aside=move_aside)
+    if out.as_json:
+        out.json(
+            {"data_dir": str(data), "aside": None if done.aside is None else str(done.aside), "manifest": done.manifest}
+        )
+        return
+    out.line(f"{done.manifest.memories:,} memories at revision {done.manifest.revision:,} are in {data}")
+    if done.aside is not None:
+        out.line(f"the store that was there is in {done.aside}")
+    out.line("the next start builds the indexes")
