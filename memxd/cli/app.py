@@ -44,6 +44,7 @@ VERBS = {
     "memxd.cli.links": ("link", "unlink", "links", "related"),
     "memxd.cli.admin": ("status", "flush", "rebuild", "version", "completion"),
     "memxd.cli.moving": ("backup", "restore"),
+    "memxd.cli.lines": ("export", "import"),
     "memxd.cli.models": ("models",),
     "memxd.cli.bench": ("bench",),
 }

@@ -108,3 +108,11 @@ class Clearable(StrEnum):
     SOURCE = "source"
     TYPE = "type"
     IMPORTANCE = "importance"
+
+
+class ConflictWord(StrEnum):
+    """What import does with an id that is taken by something else."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+    REPLACE = "replace"

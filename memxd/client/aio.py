@@ -25,7 +25,18 @@ from memxd.client.memories import Item
 from memxd.client.retry import Attempts, Retry
 from memxd.client.values import When
 from memxd.errors import DaemonUnreachableError, MemxdError
-from memxd.model import BackupStep, Filter, IndexKind, Memory, Order, Progress, StoreAnswer
+from memxd.model import (
+    BackupStep,
+    Conflict,
+    ExportStep,
+    Filter,
+    ImportStep,
+    IndexKind,
+    Memory,
+    Order,
+    Progress,
+    StoreAnswer,
+)
 from memxd.v1 import admin_service_pb2, memory_service_pb2
 
 P = ParamSpec("P")
@@ -247,6 +258,28 @@ class AsyncClient:
     def backup(self, directory: str | PathLike[str], *, timeout: float | None = None) -> AsyncIterator[BackupStep]:
         """Copy everything into ``directory``, empty or to be made; yields progress. None = no deadline."""
         return transfer.follow_async(self._link, transfer.backup(directory), timeout)
+
+    def export(
+        self, *, include_private: bool = False, vectors: bool = False, timeout: float | None = None
+    ) -> AsyncIterator[ExportStep]:
+        """The whole scope as lines (docs/FORMAT.md), part by part; private memories only on request."""
+        return transfer.follow_async(self._link, transfer.export(self._bound, include_private, vectors), timeout)
+
+    def import_lines(
+        self,
+        lines: Iterable[bytes],
+        *,
+        on_conflict: Conflict | str | None = None,
+        first_line: int = 1,
+        timeout: float | None = None,
+    ) -> AsyncIterator[ImportStep]:
+        """Take over lines of an export into the scope; yields how far they are, with the lines that were refused.
+
+        ``on_conflict`` ("refuse", "keep", "replace"): what to do with an id that is taken by something else. The same
+        lines may come again, so after a break send them anew, or those after the last step's ``lines``.
+        """
+        sent = transfer.import_lines(self._bound, lines, on_conflict, first_line)
+        return transfer.follow_async(self._link, sent, timeout)
 
     async def wait_ready(self, timeout: float = DEFAULT_TIMEOUT, *, poll: float = 0.05) -> None:
         """Return as soon as the daemon is ready to serve; raises DaemonUnreachableError after ``timeout`` seconds."""

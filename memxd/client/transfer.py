@@ -1,4 +1,4 @@
-"""The streams that move memories: backup.
+"""The streams that keep and move memories: backup, export, import.
 
 Owns the requests and the reading of what the daemon tells, and how such a stream is carried over a channel, for both
 clients. ``sync.py`` and ``aio.py`` have the methods.
@@ -7,7 +7,7 @@ clients. ``sync.py`` and ``aio.py`` have the methods.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,22 +15,28 @@ from typing import Any, Generic, Protocol, TypeVar
 import grpc
 
 from memxd.client import values
-from memxd.client.call import ADMIN_SERVICE
+from memxd.client.call import ADMIN_SERVICE, MEMORY_SERVICE, Bound
 from memxd.errors import MemxdError
-from memxd.model import BackupStep
+from memxd.model import BackupStep, Conflict, ExportStep, ImportStep, LineRefusal
 from memxd.v1 import admin_service_pb2 as admin_pb
+from memxd.v1 import memory_service_pb2 as memory_pb
 
 T = TypeVar("T")
+#: Lines are sent together until they are so many bytes.
+_BATCH_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Telling(Generic[T]):
-    """A call that answers with a stream: where it goes, what is sent, and what is made of each answer."""
+    """A call that answers with a stream: where it goes, what is sent (a message, or an iterator of messages of type
+    ``sent``), and what is made of each answer. ``failure`` is what the caller's own iterator raised, if it did."""
 
     method: str
     request: Any
     response: Any
     decode: Callable[[Any], T]
+    sent: Any = None
+    failure: Callable[[], BaseException | None] = lambda: None
 
 
 class Link(Protocol):
@@ -47,6 +53,7 @@ def follow(link: Link, telling: Telling[T], timeout: float | None) -> Iterator[T
     try:
         for message in call:
             yield telling.decode(message)
+        _check(telling)
     except grpc.RpcError as failed:
         raise link.error(failed) from None
     finally:
@@ -59,6 +66,7 @@ async def follow_async(link: Link, telling: Telling[T], timeout: float | None) -
     try:
         async for message in call:
             yield telling.decode(message)
+        _check(telling)
     except grpc.RpcError as failed:
         raise link.error(failed) from None
     finally:
@@ -66,12 +74,20 @@ async def follow_async(link: Link, telling: Telling[T], timeout: float | None) -
 
 
 def _begin(link: Link, telling: Telling[Any], timeout: float | None) -> Any:
-    send = link.channel.unary_stream(
+    many = telling.sent is not None
+    send = (link.channel.stream_stream if many else link.channel.unary_stream)(
         telling.method,
-        request_serializer=type(telling.request).SerializeToString,
+        request_serializer=(telling.sent if many else type(telling.request)).SerializeToString,
         response_deserializer=telling.response.FromString,
     )
     return send(telling.request, timeout=timeout)
+
+
+def _check(telling: Telling[Any]) -> None:
+    """Raise what the caller's iterator raised, after everything before it was told of."""
+    failure = telling.failure()
+    if failure is not None:
+        raise failure
 
 
 def backup(directory: str | PathLike[str]) -> Telling[BackupStep]:
@@ -89,4 +105,62 @@ def _step(message: admin_pb.BackupResponse) -> BackupStep:
         message.memories,
         message.links,
         message.sha256,
+    )
+
+
+def export(bound: Bound, include_private: bool, vectors: bool) -> Telling[ExportStep]:
+    """The whole scope as lines."""
+    request = memory_pb.ExportRequest(scope=bound.message(), include_private=include_private, vectors=vectors)
+    return Telling(MEMORY_SERVICE + "Export", request, memory_pb.ExportResponse, _part)
+
+
+def _part(message: memory_pb.ExportResponse) -> ExportStep:
+    return ExportStep(message.lines, message.done, message.total, message.finished, message.private_left_out)
+
+
+def import_lines(
+    bound: Bound, lines: Iterable[bytes], on_conflict: Conflict | str | None, first_line: int
+) -> Telling[ImportStep]:
+    """Lines, with or without their line feeds, into the scope."""
+    failures: list[BaseException] = []
+    head = memory_pb.ImportRequest(
+        scope=bound.message(),
+        on_conflict=values.number("on_conflict", Conflict, on_conflict),
+        first_line=values.whole("first_line", first_line),
+    )
+
+    def messages() -> Iterator[memory_pb.ImportRequest]:
+        yield head
+        batch = bytearray()
+        try:
+            for line in lines:
+                batch += line.removesuffix(b"\n") + b"\n"
+                if len(batch) >= _BATCH_BYTES:
+                    yield memory_pb.ImportRequest(lines=bytes(batch))
+                    batch.clear()
+        except Exception as failure:  # told to the caller, on its own thread
+            failures.append(failure)
+        if batch:
+            yield memory_pb.ImportRequest(lines=bytes(batch))
+
+    return Telling(
+        MEMORY_SERVICE + "Import",
+        messages(),
+        memory_pb.ImportResponse,
+        _progress,
+        memory_pb.ImportRequest,
+        lambda: failures[0] if failures else None,
+    )
+
+
+def _progress(message: memory_pb.ImportResponse) -> ImportStep:
+    return ImportStep(
+        message.lines,
+        message.added,
+        message.unchanged,
+        message.replaced,
+        message.kept,
+        message.refused,
+        tuple(LineRefusal(r.line, r.kind, r.id, r.reason, r.message) for r in message.refusals),
+        message.revision,
     )

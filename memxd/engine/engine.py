@@ -18,6 +18,8 @@ from memxd._fast import Kernels
 from memxd.embed import Embedder
 from memxd.engine.backfill import Backfill
 from memxd.engine.backup import Backups
+from memxd.engine.exporting import Exporting
+from memxd.engine.importing import Importing
 from memxd.engine.indexes import Indexes
 from memxd.engine.links import Links
 from memxd.engine.profiles import RankingDefaults
@@ -117,6 +119,8 @@ class Engine:
         self.list_links = links.list
         self.traverse = links.traverse
         self.backup = Backups(store).backup
+        self.export = Exporting(store, vectors).export
+        self.import_lines = Importing(store, vectors).import_lines
 
     @classmethod
     def open(

@@ -36,6 +36,7 @@ from memxd.model.enums import (
     State,
 )
 from memxd.model.instants import from_rfc3339, to_rfc3339
+from memxd.model.moving import Conflict, ExportStep, ImportStep, LineRefusal
 from memxd.model.nouns import NO_FILTER, Filter, Link, Memory, Scope, TimeRange, View
 from memxd.model.requests import AS_THE_PROFILE, NewMemory, Patch, Ranking, SearchQuery
 from memxd.model.status import BackupStep, EngineStatus, IndexStatus, ModelStatus, Progress
@@ -50,6 +51,7 @@ __all__ = [
     "Change",
     "Chunk",
     "Clock",
+    "Conflict",
     "Deadline",
     "Dedup",
     "Degradation",
@@ -57,15 +59,18 @@ __all__ = [
     "Direction",
     "EngineStatus",
     "Explanation",
+    "ExportStep",
     "Factor",
     "Filter",
     "Hit",
     "IdFactory",
+    "ImportStep",
     "IndexKind",
     "IndexState",
     "IndexStatus",
     "Json",
     "Limits",
+    "LineRefusal",
     "Link",
     "LinkPage",
     "LinkType",

@@ -1,7 +1,7 @@
 """MemoryService: each RPC converts, calls the engine's verb of the same name, converts back.
 
 Holds no rule: the engine validates and decides, the interceptor maps errors, ``convert`` cuts answers to size. The
-one thing with a shape of its own, the StoreMany stream, is in ``store_many.py``. gRPC calls it.
+streams, which have shapes of their own, are in ``store_many.py`` and ``moving.py``. gRPC calls it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer, Search
 from memxd.service.convert import link, memory, search, size, values
 from memxd.service.gate import Gate
 from memxd.service.interceptors import deadline_of
+from memxd.service.moving import export, import_lines
 from memxd.service.store_many import store_many
 from memxd.v1 import memory_service_pb2 as pb
 from memxd.v1 import memory_service_pb2_grpc
@@ -214,6 +215,14 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             link.fill_link(response.links.add(), each)
         size.shrink_traversal(response)
         return response
+
+    def Export(self, request: pb.ExportRequest, context: Context) -> Iterator[pb.ExportResponse]:
+        """A whole scope out, as lines."""
+        return export(request, self._gate, deadline_of(context))
+
+    def Import(self, request: Iterator[pb.ImportRequest], context: Context) -> Iterator[pb.ImportResponse]:
+        """Lines in, and how far they are."""
+        return import_lines(request, self._gate, deadline_of(context))
 
 
 def _query_or_error(request: pb.SearchRequest) -> SearchQuery | MemxdError:

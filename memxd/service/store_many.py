@@ -1,9 +1,9 @@
 """The StoreMany stream: items in as the client sends them, one answer for each, in the same order.
 
-Owns the reading of the client's stream, so that a stopping daemon can end a stream on which nothing arrives, and the
-conversion of each item: one that cannot be read is answered in its place. The engine groups what has arrived. Back
-pressure: at most ``AHEAD`` items wait; a client that does not read its answers stops being read. Called by
-``memory_servicer.py``.
+Owns the reading of a client's stream (Import's as well), so that a stopping daemon can end one on which nothing
+arrives, and the conversion of each item: one that cannot be read is answered in its place. The engine groups what has
+arrived. Back pressure: at most ``AHEAD`` items wait; a client that does not read its answers stops being read. Called
+by ``memory_servicer.py`` and ``moving.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 import grpc
 
@@ -29,6 +30,8 @@ AHEAD = 64
 _LOOK = 0.1
 
 Item = tuple[Scope, NewMemory, str] | MemxdError
+M = TypeVar("M")
+T = TypeVar("T")
 
 
 class _End:
@@ -38,28 +41,30 @@ class _End:
         self.error = error
 
 
-class _Reader:
+class Reader(Generic[M, T]):
     """Reads the client's stream on a thread of its own; waiting for gRPC's iterator cannot be interrupted.
 
-    The thread ends with the call: the iterator stops or raises when the call is over, however it ends.
+    ``item`` makes of each message what the engine is given. The thread ends with the call: the iterator stops or
+    raises when the call is over, however it ends.
     """
 
-    def __init__(self, requests: Iterator[pb.StoreManyRequest], gate: Gate) -> None:
+    def __init__(self, requests: Iterator[M], gate: Gate, item: Callable[[M | Undecodable], T]) -> None:
+        self._item = item
         self._requests = requests
         self._gate = gate
-        self._arrived: queue.Queue[pb.StoreManyRequest | _End] = queue.Queue(AHEAD)
+        self._arrived: queue.Queue[M | _End] = queue.Queue(AHEAD)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._read, name="memxd-stream-reader", daemon=True)
         self._thread.start()
 
-    def groups(self, size: int) -> Iterator[list[Item]]:
+    def groups(self, size: int) -> Iterator[list[T]]:
         """What has arrived, up to ``size`` items or refusals at once, for the engine. Raises ShuttingDownError,
         CancelledError, StreamIdleError."""
         while not self._closed.is_set():
-            group: list[Item] = []
+            group: list[T] = []
             arrived = self._first()
             while not isinstance(arrived, _End):
-                group.append(_item(arrived))
+                group.append(self._item(arrived))
                 if len(group) == size:
                     break
                 try:
@@ -73,7 +78,7 @@ class _Reader:
                     raise arrived.error
                 return
 
-    def _first(self) -> pb.StoreManyRequest | _End:
+    def _first(self) -> M | _End:
         """The next item, waited for as long as the stream may be idle."""
         since = time.monotonic()
         while True:
@@ -103,7 +108,7 @@ class _Reader:
             end = _End(error)
         self._put(end)
 
-    def _put(self, item: pb.StoreManyRequest | _End) -> bool:
+    def _put(self, item: M | _End) -> bool:
         while not self._closed.is_set():
             try:
                 self._arrived.put(item, timeout=_LOOK)
@@ -117,7 +122,7 @@ def store_many(
     requests: Iterator[pb.StoreManyRequest], gate: Gate, deadline: Deadline
 ) -> Iterator[pb.StoreManyResponse]:
     """Answer each item in order. Ends the call with an error only when the daemon stops or the caller is gone."""
-    reader = _Reader(requests, gate)
+    reader = Reader(requests, gate, _item)
     try:
         for index, result in enumerate(gate.engine.store_many(reader, deadline=deadline)):
             yield _response(index, result)

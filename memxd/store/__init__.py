@@ -6,6 +6,7 @@ engine only, through the names below.
 """
 
 from memxd.store.backup import Manifest
+from memxd.store.exporting import BEGINNING, Place, Whole
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -24,12 +25,14 @@ from memxd.store.types import (
 )
 
 __all__ = [
+    "BEGINNING",
     "CommitListener",
     "CounterListener",
     "Cursor",
     "Edge",
     "Manifest",
     "NewChunk",
+    "Place",
     "ReadTxn",
     "Remembered",
     "Row",
@@ -39,5 +42,6 @@ __all__ = [
     "Terms",
     "Totals",
     "Version",
+    "Whole",
     "WriteTxn",
 ]

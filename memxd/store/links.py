@@ -18,7 +18,8 @@ from memxd.store.supersession import SupersessionReads, SupersessionWrites
 from memxd.store.types import Cursor, Edge
 
 _FROM = "links AS l JOIN memories AS s ON s.rid = l.source_rid JOIN memories AS t ON t.rid = l.target_rid"
-_SAME = """SELECT id FROM links WHERE source_rid = ?1 AND target_rid = ?2 AND type = ?3
+#: The id of a link that counts as the same: ?1 source, ?2 target, ?3 type, ?4 bidirectional.
+SAME = """SELECT id FROM links WHERE source_rid = ?1 AND target_rid = ?2 AND type = ?3
  UNION ALL SELECT id FROM links WHERE source_rid = ?2 AND target_rid = ?1 AND type = ?3 AND (bidirectional OR ?4)"""
 
 
@@ -112,7 +113,7 @@ class LinkWrites(LinkReads, SupersessionWrites):
         LinkCycleError.
         """
         number, scope, ends = self._ends(source_rid, target_rid)
-        same = self._connection.execute(_SAME, (source_rid, target_rid, int(type), int(bidirectional))).fetchone()
+        same = self._connection.execute(SAME, (source_rid, target_rid, int(type), int(bidirectional))).fetchone()
         if same is not None:
             raise DuplicateLinkError("these memories are linked in this way already", metadata={"id": same[0]})
         if type == LinkType.SUPERSEDES:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from memxd.store.changes import ChangeReads, ChangeWrites
 from memxd.store.erasing import ErasingWrites
-from memxd.store.links import LinkReads, LinkWrites
+from memxd.store.exporting import ExportReads
+from memxd.store.importing import ImportWrites
+from memxd.store.links import LinkReads
 from memxd.store.listing import ListReads
-from memxd.store.records import RecordReads, RecordWrites
+from memxd.store.records import RecordReads
 from memxd.store.requests import RequestReads, RequestWrites
 
 
-class ReadTxn(RecordReads, ListReads, LinkReads, ChangeReads, RequestReads):
+class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, ChangeReads, RequestReads):
     """One consistent snapshot of the store. Use it within its ``with`` and on one thread; keep it short.
 
     Memories handed out include the counts not yet flushed.
     """
 
 
-class WriteTxn(RecordWrites, LinkWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
+class WriteTxn(ImportWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
     """A transaction on the writer thread; sees its own changes. Everything of ReadTxn works too.
 
     Each change of a memory or link takes a revision of its own and is told to the indexes after COMMIT.

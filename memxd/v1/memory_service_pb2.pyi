@@ -39,6 +39,13 @@ class DegradedCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEGRADED_CAUSE_KEYWORD_INDEX_UNAVAILABLE: _ClassVar[DegradedCause]
     DEGRADED_CAUSE_MODEL_MISMATCH: _ClassVar[DegradedCause]
     DEGRADED_CAUSE_VECTORS_PENDING: _ClassVar[DegradedCause]
+
+class ImportConflict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    IMPORT_CONFLICT_UNSPECIFIED: _ClassVar[ImportConflict]
+    IMPORT_CONFLICT_REFUSE: _ClassVar[ImportConflict]
+    IMPORT_CONFLICT_KEEP: _ClassVar[ImportConflict]
+    IMPORT_CONFLICT_REPLACE: _ClassVar[ImportConflict]
 LIST_ORDER_UNSPECIFIED: ListOrder
 LIST_ORDER_CREATED_AT_DESC: ListOrder
 LIST_ORDER_CREATED_AT_ASC: ListOrder
@@ -56,6 +63,10 @@ DEGRADED_CAUSE_VECTOR_INDEX_UNAVAILABLE: DegradedCause
 DEGRADED_CAUSE_KEYWORD_INDEX_UNAVAILABLE: DegradedCause
 DEGRADED_CAUSE_MODEL_MISMATCH: DegradedCause
 DEGRADED_CAUSE_VECTORS_PENDING: DegradedCause
+IMPORT_CONFLICT_UNSPECIFIED: ImportConflict
+IMPORT_CONFLICT_REFUSE: ImportConflict
+IMPORT_CONFLICT_KEEP: ImportConflict
+IMPORT_CONFLICT_REPLACE: ImportConflict
 
 class NewMemory(_message.Message):
     __slots__ = ("content", "type", "tags", "metadata", "importance", "event_at", "valid_until", "private", "source", "supersedes", "allow_duplicate", "vector", "model_id")
@@ -511,3 +522,73 @@ class TraverseResponse(_message.Message):
     truncated: bool
     revision: int
     def __init__(self, memories: _Optional[_Iterable[_Union[TraversedMemory, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[_memory_pb2.Link, _Mapping]]] = ..., truncated: _Optional[bool] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("scope", "include_private", "vectors")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_PRIVATE_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
+    scope: _memory_pb2.Scope
+    include_private: bool
+    vectors: bool
+    def __init__(self, scope: _Optional[_Union[_memory_pb2.Scope, _Mapping]] = ..., include_private: _Optional[bool] = ..., vectors: _Optional[bool] = ...) -> None: ...
+
+class ExportResponse(_message.Message):
+    __slots__ = ("lines", "done", "total", "finished", "private_left_out")
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    PRIVATE_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    lines: bytes
+    done: int
+    total: int
+    finished: bool
+    private_left_out: int
+    def __init__(self, lines: _Optional[bytes] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., private_left_out: _Optional[int] = ...) -> None: ...
+
+class ImportRequest(_message.Message):
+    __slots__ = ("scope", "on_conflict", "first_line", "lines")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    ON_CONFLICT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_LINE_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    scope: _memory_pb2.Scope
+    on_conflict: ImportConflict
+    first_line: int
+    lines: bytes
+    def __init__(self, scope: _Optional[_Union[_memory_pb2.Scope, _Mapping]] = ..., on_conflict: _Optional[_Union[ImportConflict, str]] = ..., first_line: _Optional[int] = ..., lines: _Optional[bytes] = ...) -> None: ...
+
+class ImportRefusal(_message.Message):
+    __slots__ = ("line", "kind", "id", "reason", "message")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    line: int
+    kind: str
+    id: str
+    reason: str
+    message: str
+    def __init__(self, line: _Optional[int] = ..., kind: _Optional[str] = ..., id: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ImportResponse(_message.Message):
+    __slots__ = ("lines", "added", "unchanged", "replaced", "kept", "refused", "refusals", "revision")
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    ADDED_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    REPLACED_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    REFUSALS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    lines: int
+    added: int
+    unchanged: int
+    replaced: int
+    kept: int
+    refused: int
+    refusals: _containers.RepeatedCompositeFieldContainer[ImportRefusal]
+    revision: int
+    def __init__(self, lines: _Optional[int] = ..., added: _Optional[int] = ..., unchanged: _Optional[int] = ..., replaced: _Optional[int] = ..., kept: _Optional[int] = ..., refused: _Optional[int] = ..., refusals: _Optional[_Iterable[_Union[ImportRefusal, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...

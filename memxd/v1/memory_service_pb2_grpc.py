@@ -32,7 +32,7 @@ class MemoryServiceStub:
     google.rpc.BadRequest. docs/API.md shows each call.
 
     Administration does not belong here but in AdminService. Names kept for later versions of this service: Ingest,
-    Recall, History, Watch, Summarise, Export, Import (with on_conflict).
+    Recall, History, Watch, Summarise.
     """
 
     def __init__(self, channel):
@@ -111,6 +111,16 @@ class MemoryServiceStub:
                 request_serializer=memxd_dot_v1_dot_memory__service__pb2.TraverseRequest.SerializeToString,
                 response_deserializer=memxd_dot_v1_dot_memory__service__pb2.TraverseResponse.FromString,
                 _registered_method=True)
+        self.Export = channel.unary_stream(
+                '/memxd.v1.MemoryService/Export',
+                request_serializer=memxd_dot_v1_dot_memory__service__pb2.ExportRequest.SerializeToString,
+                response_deserializer=memxd_dot_v1_dot_memory__service__pb2.ExportResponse.FromString,
+                _registered_method=True)
+        self.Import = channel.stream_stream(
+                '/memxd.v1.MemoryService/Import',
+                request_serializer=memxd_dot_v1_dot_memory__service__pb2.ImportRequest.SerializeToString,
+                response_deserializer=memxd_dot_v1_dot_memory__service__pb2.ImportResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -120,7 +130,7 @@ class MemoryServiceServicer:
     google.rpc.BadRequest. docs/API.md shows each call.
 
     Administration does not belong here but in AdminService. Names kept for later versions of this service: Ingest,
-    Recall, History, Watch, Summarise, Export, Import (with on_conflict).
+    Recall, History, Watch, Summarise.
     """
 
     def Store(self, request, context):
@@ -221,6 +231,20 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Export(self, request, context):
+        """Writes a whole scope as JSON lines, in every state, with ids, times, counts, earlier versions and links.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Import(self, request_iterator, context):
+        """Takes such lines over. Each line is taken or refused on its own; lines that came before change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -294,6 +318,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=memxd_dot_v1_dot_memory__service__pb2.TraverseRequest.FromString,
                     response_serializer=memxd_dot_v1_dot_memory__service__pb2.TraverseResponse.SerializeToString,
             ),
+            'Export': grpc.unary_stream_rpc_method_handler(
+                    servicer.Export,
+                    request_deserializer=memxd_dot_v1_dot_memory__service__pb2.ExportRequest.FromString,
+                    response_serializer=memxd_dot_v1_dot_memory__service__pb2.ExportResponse.SerializeToString,
+            ),
+            'Import': grpc.stream_stream_rpc_method_handler(
+                    servicer.Import,
+                    request_deserializer=memxd_dot_v1_dot_memory__service__pb2.ImportRequest.FromString,
+                    response_serializer=memxd_dot_v1_dot_memory__service__pb2.ImportResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'memxd.v1.MemoryService', rpc_method_handlers)
@@ -309,7 +343,7 @@ class MemoryService:
     google.rpc.BadRequest. docs/API.md shows each call.
 
     Administration does not belong here but in AdminService. Names kept for later versions of this service: Ingest,
-    Recall, History, Watch, Summarise, Export, Import (with on_conflict).
+    Recall, History, Watch, Summarise.
     """
 
     @staticmethod
@@ -680,6 +714,60 @@ class MemoryService:
             '/memxd.v1.MemoryService/Traverse',
             memxd_dot_v1_dot_memory__service__pb2.TraverseRequest.SerializeToString,
             memxd_dot_v1_dot_memory__service__pb2.TraverseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Export(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/memxd.v1.MemoryService/Export',
+            memxd_dot_v1_dot_memory__service__pb2.ExportRequest.SerializeToString,
+            memxd_dot_v1_dot_memory__service__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Import(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/memxd.v1.MemoryService/Import',
+            memxd_dot_v1_dot_memory__service__pb2.ImportRequest.SerializeToString,
+            memxd_dot_v1_dot_memory__service__pb2.ImportResponse.FromString,
             options,
             channel_credentials,
             insecure,
