@@ -43,7 +43,7 @@ VERBS = {
     "memxd.cli.listing": ("list", "count"),
     "memxd.cli.links": ("link", "unlink", "links", "related"),
     "memxd.cli.admin": ("status", "flush", "rebuild", "version", "completion"),
-    "memxd.cli.moving": ("backup", "restore"),
+    "memxd.cli.moving": ("backup", "restore", "verify", "compact"),
     "memxd.cli.lines": ("export", "import"),
     "memxd.cli.models": ("models",),
     "memxd.cli.bench": ("bench",),

@@ -1,6 +1,6 @@
-"""The verbs that keep and move memories: backup and restore.
+"""The verbs that keep memories safe: backup, restore, verify, compact.
 
-Owns their flags and what they print. ``backup`` asks the daemon; ``restore`` works on the files while no daemon runs,
+Owns their flags and what they print. ``restore`` works on the files while no daemon runs,
 and imports the store inside the function.
 """
 
@@ -19,6 +19,10 @@ from memxd.cli.scope import Session, verb
 _DAEMON = ("socket", "timeout", "no_start", "json")
 
 
+#: Exit code of a verification that found something.
+_PROBLEMS = 5
+
+
 class _Step(Protocol):
     """How far something is."""
 
@@ -34,6 +38,8 @@ S = TypeVar("S", bound=_Step)
 def register(app: typer.Typer) -> None:
     verb(app, "backup", takes=_DAEMON)(backup)
     verb(app, "restore", takes=("json",))(restore)
+    verb(app, "verify", takes=_DAEMON)(verify)
+    verb(app, "compact", takes=_DAEMON)(compact)
 
 
 def backup(
@@ -102,3 +108,34 @@ def restore(
     if done.aside is not None:
         out.line(f"the store that was there is in {done.aside}")
     out.line("the next start builds the indexes")
+
+
+def verify(session: Session) -> None:
+    """Look whether the database is sound and every memory stands in every index."""
+    out = session.out
+    [*_, last] = shown(out, "verifying", session.client.verify(timeout=session.settings.timeout))
+    if out.as_json:
+        out.json({"memories": last.done, "problems": last.problems})
+    else:
+        for problem in last.problems:
+            whose = (
+                f"memory {problem.id} of {problem.scope.agent_id}/{problem.scope.user_id}: " if problem.scope else ""
+            )
+            out.line(f"{problem.part}: {whose}{problem.message}")
+        if not last.problems:
+            out.line(f"{last.done:,} memories, everything is as it should be")
+    if last.problems:
+        if not out.as_json:
+            out.note("an index is mended by: memx rebuild; a database by a backup: memx restore")
+        raise typer.Exit(_PROBLEMS)
+
+
+def compact(session: Session) -> None:
+    """Write index files anew without what was erased, and empty the log."""
+    steps = list(shown(session.out, "compacting", session.client.compact(timeout=session.settings.timeout)))
+    done = [step for step in steps if step.finished]
+    if session.out.as_json:
+        session.out.json({"indexes": done})
+        return
+    for step in done:
+        session.out.line(f"{step.kind.name.lower()}: {step.done:,} entries, revision {step.watermark:,}")

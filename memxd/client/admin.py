@@ -60,7 +60,7 @@ def rebuild_request(kind: IndexKind | str | None) -> pb.RebuildRequest:
     return pb.RebuildRequest(kind=values.number("kind", IndexKind, kind))
 
 
-def progress(message: pb.RebuildResponse) -> model.Progress:
+def progress(message: pb.RebuildResponse | pb.CompactResponse) -> model.Progress:
     kind = convert.member(IndexKind, message.kind)
     return model.Progress(kind, message.done, message.total, message.finished, message.watermark)
 

@@ -23,14 +23,11 @@ from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
 from memxd.client.memories import Item
 from memxd.client.retry import Attempts, Retry
+from memxd.client.transfer import Telling
 from memxd.client.values import When
 from memxd.errors import DaemonUnreachableError, MemxdError
 from memxd.model import (
-    BackupStep,
-    Conflict,
-    ExportStep,
     Filter,
-    ImportStep,
     IndexKind,
     Memory,
     Order,
@@ -49,6 +46,18 @@ def _verb(build: Callable[Concatenate[Bound, P], Call[T]]) -> Callable[Concatena
     @functools.wraps(build)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._link.run(build(self._bound, *args, **kwargs))
+
+    return method
+
+
+def _telling(
+    build: Callable[Concatenate[Bound, P], Telling[T]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    """A method that yields what the daemon tells of something that takes long."""
+
+    @functools.wraps(build)
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return transfer.follow_async(self._link, build(self._bound, *args, **kwargs))
 
     return method
 
@@ -163,6 +172,11 @@ class AsyncClient:
     traverse = _verb(links.traverse)
     status = _verb(admin.status)
     flush = _verb(admin.flush)
+    backup = _telling(transfer.backup)
+    verify = _telling(transfer.verify)
+    compact = _telling(transfer.compact)
+    export = _telling(transfer.export)
+    import_lines = _telling(transfer.import_lines)
     list = _verb(memories.list_page)
 
     async def iter_list(
@@ -254,32 +268,6 @@ class AsyncClient:
             raise self._link.error(failed) from None
         finally:
             call.cancel()
-
-    def backup(self, directory: str | PathLike[str], *, timeout: float | None = None) -> AsyncIterator[BackupStep]:
-        """Copy everything into ``directory``, empty or to be made; yields progress. None = no deadline."""
-        return transfer.follow_async(self._link, transfer.backup(directory), timeout)
-
-    def export(
-        self, *, include_private: bool = False, vectors: bool = False, timeout: float | None = None
-    ) -> AsyncIterator[ExportStep]:
-        """The whole scope as lines (docs/FORMAT.md), part by part; private memories only on request."""
-        return transfer.follow_async(self._link, transfer.export(self._bound, include_private, vectors), timeout)
-
-    def import_lines(
-        self,
-        lines: Iterable[bytes],
-        *,
-        on_conflict: Conflict | str | None = None,
-        first_line: int = 1,
-        timeout: float | None = None,
-    ) -> AsyncIterator[ImportStep]:
-        """Take over lines of an export into the scope; yields how far they are, with the lines that were refused.
-
-        ``on_conflict`` ("refuse", "keep", "replace"): what to do with an id that is taken by something else. The same
-        lines may come again, so after a break send them anew, or those after the last step's ``lines``.
-        """
-        sent = transfer.import_lines(self._bound, lines, on_conflict, first_line)
-        return transfer.follow_async(self._link, sent, timeout)
 
     async def wait_ready(self, timeout: float = DEFAULT_TIMEOUT, *, poll: float = 0.05) -> None:
         """Return as soon as the daemon is ready to serve; raises DaemonUnreachableError after ``timeout`` seconds."""

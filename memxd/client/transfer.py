@@ -1,7 +1,7 @@
-"""The streams that keep and move memories: backup, export, import.
+"""The streams that keep, check and move memories: backup, verify, compact, export, import.
 
-Owns the requests and the reading of what the daemon tells, and how such a stream is carried over a channel, for both
-clients. ``sync.py`` and ``aio.py`` have the methods.
+Owns their Python signatures, the requests and the reading of what the daemon tells, and how such a stream is carried
+over a channel, for both clients (``sync.py``, ``aio.py``), which take them from here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import grpc
 
-from memxd.client import values
+from memxd.client import admin, convert, values
 from memxd.client.call import ADMIN_SERVICE, MEMORY_SERVICE, Bound
 from memxd.errors import MemxdError
-from memxd.model import BackupStep, Conflict, ExportStep, ImportStep, LineRefusal
+from memxd.model import BackupStep, Conflict, ExportStep, ImportStep, LineRefusal, Problem, Progress, VerifyStep
 from memxd.v1 import admin_service_pb2 as admin_pb
 from memxd.v1 import memory_service_pb2 as memory_pb
 
@@ -35,6 +35,7 @@ class Telling(Generic[T]):
     request: Any
     response: Any
     decode: Callable[[Any], T]
+    timeout: float | None = None
     sent: Any = None
     failure: Callable[[], BaseException | None] = lambda: None
 
@@ -47,9 +48,9 @@ class Link(Protocol):
     def error(self, failed: grpc.RpcError) -> MemxdError: ...
 
 
-def follow(link: Link, telling: Telling[T], timeout: float | None) -> Iterator[T]:
+def follow(link: Link, telling: Telling[T]) -> Iterator[T]:
     """What the daemon tells, as it comes; leaving early cancels the call."""
-    call = _begin(link, telling, timeout)
+    call = _begin(link, telling)
     try:
         for message in call:
             yield telling.decode(message)
@@ -60,9 +61,9 @@ def follow(link: Link, telling: Telling[T], timeout: float | None) -> Iterator[T
         call.cancel()
 
 
-async def follow_async(link: Link, telling: Telling[T], timeout: float | None) -> AsyncIterator[T]:
+async def follow_async(link: Link, telling: Telling[T]) -> AsyncIterator[T]:
     """As ``follow``, over grpc.aio."""
-    call = _begin(link, telling, timeout)
+    call = _begin(link, telling)
     try:
         async for message in call:
             yield telling.decode(message)
@@ -73,14 +74,14 @@ async def follow_async(link: Link, telling: Telling[T], timeout: float | None) -
         call.cancel()
 
 
-def _begin(link: Link, telling: Telling[Any], timeout: float | None) -> Any:
+def _begin(link: Link, telling: Telling[Any]) -> Any:
     many = telling.sent is not None
     send = (link.channel.stream_stream if many else link.channel.unary_stream)(
         telling.method,
         request_serializer=(telling.sent if many else type(telling.request)).SerializeToString,
         response_deserializer=telling.response.FromString,
     )
-    return send(telling.request, timeout=timeout)
+    return send(telling.request, timeout=telling.timeout)
 
 
 def _check(telling: Telling[Any]) -> None:
@@ -90,10 +91,14 @@ def _check(telling: Telling[Any]) -> None:
         raise failure
 
 
-def backup(directory: str | PathLike[str]) -> Telling[BackupStep]:
-    """A copy of the store in ``directory``; a relative path is taken from this process's folder."""
+def backup(bound: Bound, directory: str | PathLike[str], *, timeout: float | None = None) -> Telling[BackupStep]:
+    """Copy everything into ``directory``, empty or to be made, on the daemon's machine; yields progress.
+
+    A relative path is taken from this process's folder. ``timeout`` None = no deadline.
+    """
     path = values.text("directory", os.path.abspath(os.fspath(directory)))
-    return Telling(ADMIN_SERVICE + "Backup", admin_pb.BackupRequest(directory=path), admin_pb.BackupResponse, _step)
+    request = admin_pb.BackupRequest(directory=path)
+    return Telling(ADMIN_SERVICE + "Backup", request, admin_pb.BackupResponse, _step, timeout)
 
 
 def _step(message: admin_pb.BackupResponse) -> BackupStep:
@@ -108,10 +113,31 @@ def _step(message: admin_pb.BackupResponse) -> BackupStep:
     )
 
 
-def export(bound: Bound, include_private: bool, vectors: bool) -> Telling[ExportStep]:
-    """The whole scope as lines."""
+def verify(bound: Bound, *, timeout: float | None = None) -> Telling[VerifyStep]:
+    """Look for what should not be; yields progress, the last step with what was found. None = no deadline."""
+    return Telling(ADMIN_SERVICE + "Verify", admin_pb.VerifyRequest(), admin_pb.VerifyResponse, _verified, timeout)
+
+
+def compact(bound: Bound, *, timeout: float | None = None) -> Telling[Progress]:
+    """Write files anew without what was erased; yields progress, index by index. None = no deadline."""
+    request = admin_pb.CompactRequest()
+    return Telling(ADMIN_SERVICE + "Compact", request, admin_pb.CompactResponse, admin.progress, timeout)
+
+
+def _verified(message: admin_pb.VerifyResponse) -> VerifyStep:
+    problems = (
+        Problem(p.part, p.message, convert.scope(p.scope) if p.HasField("scope") else None, p.id)
+        for p in message.problems
+    )
+    return VerifyStep(message.done, message.total, message.finished, tuple(problems))
+
+
+def export(
+    bound: Bound, *, include_private: bool = False, vectors: bool = False, timeout: float | None = None
+) -> Telling[ExportStep]:
+    """The whole scope as lines (docs/FORMAT.md), part by part; private memories only on request."""
     request = memory_pb.ExportRequest(scope=bound.message(), include_private=include_private, vectors=vectors)
-    return Telling(MEMORY_SERVICE + "Export", request, memory_pb.ExportResponse, _part)
+    return Telling(MEMORY_SERVICE + "Export", request, memory_pb.ExportResponse, _part, timeout)
 
 
 def _part(message: memory_pb.ExportResponse) -> ExportStep:
@@ -119,9 +145,18 @@ def _part(message: memory_pb.ExportResponse) -> ExportStep:
 
 
 def import_lines(
-    bound: Bound, lines: Iterable[bytes], on_conflict: Conflict | str | None, first_line: int
+    bound: Bound,
+    lines: Iterable[bytes],
+    *,
+    on_conflict: Conflict | str | None = None,
+    first_line: int = 1,
+    timeout: float | None = None,
 ) -> Telling[ImportStep]:
-    """Lines, with or without their line feeds, into the scope."""
+    """Take over lines of an export into the scope; yields how far they are, with the lines that were refused.
+
+    ``on_conflict`` ("refuse", "keep", "replace"): what to do with an id that is taken by something else. The same
+    lines may come again, so after a break send them anew, or those after the last step's ``lines``.
+    """
     failures: list[BaseException] = []
     head = memory_pb.ImportRequest(
         scope=bound.message(),
@@ -148,6 +183,7 @@ def import_lines(
         messages(),
         memory_pb.ImportResponse,
         _progress,
+        timeout,
         memory_pb.ImportRequest,
         lambda: failures[0] if failures else None,
     )

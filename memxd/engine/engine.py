@@ -18,6 +18,7 @@ from memxd._fast import Kernels
 from memxd.embed import Embedder
 from memxd.engine.backfill import Backfill
 from memxd.engine.backup import Backups
+from memxd.engine.compacting import Compacting
 from memxd.engine.exporting import Exporting
 from memxd.engine.importing import Importing
 from memxd.engine.indexes import Indexes
@@ -28,6 +29,7 @@ from memxd.engine.search import Searching
 from memxd.engine.storing import Storing
 from memxd.engine.validate import integer
 from memxd.engine.vectors import Vectors, model_of, open_vectors, stored_model
+from memxd.engine.verifying import Verifying
 from memxd.errors import MemxdError
 from memxd.model import (
     NO_DEADLINE,
@@ -119,6 +121,8 @@ class Engine:
         self.list_links = links.list
         self.traverse = links.traverse
         self.backup = Backups(store).backup
+        self.verify = Verifying(store, indexes).verify
+        self.compact = Compacting(store, indexes).compact
         self.export = Exporting(store, vectors).export
         self.import_lines = Importing(store, vectors).import_lines
 

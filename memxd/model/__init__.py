@@ -39,7 +39,7 @@ from memxd.model.instants import from_rfc3339, to_rfc3339
 from memxd.model.moving import Conflict, ExportStep, ImportStep, LineRefusal
 from memxd.model.nouns import NO_FILTER, Filter, Link, Memory, Scope, TimeRange, View
 from memxd.model.requests import AS_THE_PROFILE, NewMemory, Patch, Ranking, SearchQuery
-from memxd.model.status import BackupStep, EngineStatus, IndexStatus, ModelStatus, Progress
+from memxd.model.status import BackupStep, EngineStatus, IndexStatus, ModelStatus, Problem, Progress, VerifyStep
 
 __all__ = [
     "AS_THE_PROFILE",
@@ -83,6 +83,7 @@ __all__ = [
     "Order",
     "Page",
     "Patch",
+    "Problem",
     "Profile",
     "Progress",
     "Ranking",
@@ -97,6 +98,7 @@ __all__ = [
     "TimeRange",
     "Traversal",
     "Traversed",
+    "VerifyStep",
     "View",
     "from_rfc3339",
     "to_rfc3339",

@@ -86,3 +86,23 @@ class BackupStep:
     memories: int = 0
     links: int = 0
     sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What should not be. ``part``: "database", "vector", "keyword" or "columns"; ``id`` empty = all of it."""
+
+    part: str
+    message: str
+    scope: Scope | None = None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyStep:
+    """How far a verification is, in memories; what was found comes with ``finished``."""
+
+    done: int
+    total: int
+    finished: bool = False
+    problems: tuple[Problem, ...] = ()

@@ -53,3 +53,17 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         for step in self._gate.engine.backup(request.directory, deadline_of(context)):
             self._gate.check_draining()
             yield admin.backup_step(step)
+
+    def Verify(self, request: pb.VerifyRequest, context: grpc.ServicerContext) -> Iterator[pb.VerifyResponse]:
+        """Whether everything is as it should be, telling how far the look is."""
+        for step in self._gate.engine.verify(deadline_of(context)):
+            self._gate.check_draining()
+            yield admin.verify_step(step)
+
+    def Compact(self, request: pb.CompactRequest, context: grpc.ServicerContext) -> Iterator[pb.CompactResponse]:
+        """Files without what was erased, telling how far it is."""
+        for progress in self._gate.engine.compact(deadline_of(context)):
+            self._gate.check_draining()
+            response = pb.CompactResponse()
+            admin.fill_progress(response, progress)
+            yield response

@@ -42,7 +42,8 @@ class Gate:
         self.stream_idle = stream_idle
         self.calls = Pool(workers, max_pending, "memxd-call")
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
-        #: Flush, Rebuild and Backup, which may take long: they wait for each other, never in the way of anything else.
+        #: Flush, Rebuild, Backup and the like, which may take long: they wait for each other, never in the way of
+        #: anything else.
         self.upkeep = Pool(4, 16, "memxd-upkeep")
         #: Health checks: never behind anything else.
         self.swift = Pool(2, 1_024, "memxd-swift")

@@ -31,7 +31,7 @@ log = logging.getLogger("memxd.rpc")
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
 #: Calls that may wait for disks and child processes.
-_UPKEEP = frozenset({"Flush", "Rebuild", "Backup"})
+_UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
 #: Calls longer than this are logged at info even when they succeed.
 _SLOW_SECONDS = 1.0
 #: Refusals that say nothing about the daemon; a careless client must not fill the log with them.

@@ -22,7 +22,7 @@ _TOUCHED = f"""SELECT max(revision) AS newest, rid, max(parts & {TEXT}) | max(pa
 _CHUNKS = "SELECT rid, vid, number, start, stop, vector FROM chunks WHERE rid IN (SELECT value FROM json_each(?))"
 
 
-class _Touched(NamedTuple):
+class Touched(NamedTuple):
     """One row of the log, summed up."""
 
     revision: int
@@ -42,7 +42,7 @@ class ChangeReads(ReadBase):
         """
         self.write_late()
         touched = self._connection.execute(_TOUCHED, (revision,))
-        while batch := [_Touched(*values) for values in touched.fetchmany(_BATCH)]:
+        while batch := [Touched(*values) for values in touched.fetchmany(_BATCH)]:
             yield from self._changes(batch)
 
     def can_replay(self, revision: int) -> bool:
@@ -88,9 +88,9 @@ class ChangeReads(ReadBase):
                 break
             last = found[-1][0]
             parts = TEXT | CHUNKS if chunks else TEXT
-            yield from self._changes([_Touched(revision, rid, parts, None) for (rid,) in found])
+            yield from self._changes([Touched(revision, rid, parts, None) for (rid,) in found])
 
-    def _changes(self, batch: list[_Touched]) -> Iterator[Change]:
+    def _changes(self, batch: list[Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])
         found = self._values("WHERE m.rid IN (SELECT value FROM json_each(?))", (rids,))
         rows = {values[0]: values for values in found}
@@ -101,7 +101,7 @@ class ChangeReads(ReadBase):
         for touched in batch:
             yield self._change(touched, rows.get(touched.rid), chunks.get(touched.rid, []))
 
-    def _change(self, touched: _Touched, values: list[Any] | None, chunks: list[Chunk]) -> Change:
+    def _change(self, touched: Touched, values: list[Any] | None, chunks: list[Chunk]) -> Change:
         dead = tuple(sorted(vid for vids in json.loads(touched.dead_vids or "[]") for vid in vids))
         if values is None:
             return Change(touched.revision, touched.rid, None, dead_vids=dead)

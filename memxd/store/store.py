@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TypeVar
 
-from memxd.errors import MemxdError
+from memxd.errors import MemxdError, StorageFailedError
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.backup import Manifest, back_up
 from memxd.store.base import Context
@@ -195,6 +195,19 @@ class Store:
             return back_up(self._path, folder, self._context.clock(), self._version, progress, deadline)
         except (sqlite3.Error, OSError) as error:
             raise storage_error(error, reading=True) from error
+
+    def empty_log(self, deadline: Deadline = NO_DEADLINE) -> None:
+        """Fold the write-ahead log into the database and cut it to nothing. Raises StorageFailedError when a long
+        reader is in the way, and as ``write``."""
+        deadline.check()
+        self.require_present()
+        try:
+            with closing(connect(self._path, writer=True)) as connection:
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+        if busy:
+            raise StorageFailedError("somebody reads for long, so that the log cannot be emptied now; try again")
 
     def close(self) -> None:
         """Finish what is queued, wait for readers, flush counters, fold the log into the database, join the thread.

@@ -6,7 +6,7 @@ Owns nothing but the putting together; each concept is in a module of its own. C
 
 from __future__ import annotations
 
-from memxd.store.changes import ChangeReads, ChangeWrites
+from memxd.store.changes import ChangeWrites
 from memxd.store.erasing import ErasingWrites
 from memxd.store.exporting import ExportReads
 from memxd.store.importing import ImportWrites
@@ -14,9 +14,10 @@ from memxd.store.links import LinkReads
 from memxd.store.listing import ListReads
 from memxd.store.records import RecordReads
 from memxd.store.requests import RequestReads, RequestWrites
+from memxd.store.verifying import VerifyReads
 
 
-class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, ChangeReads, RequestReads):
+class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, VerifyReads, RequestReads):
     """One consistent snapshot of the store. Use it within its ``with`` and on one thread; keep it short.
 
     Memories handed out include the counts not yet flushed.

@@ -221,3 +221,49 @@ class BackupResponse(_message.Message):
     links: int
     sha256: str
     def __init__(self, done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
+
+class VerifyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class VerifyProblem(_message.Message):
+    __slots__ = ("part", "message", "scope", "id")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    part: str
+    message: str
+    scope: _memory_pb2.Scope
+    id: str
+    def __init__(self, part: _Optional[str] = ..., message: _Optional[str] = ..., scope: _Optional[_Union[_memory_pb2.Scope, _Mapping]] = ..., id: _Optional[str] = ...) -> None: ...
+
+class VerifyResponse(_message.Message):
+    __slots__ = ("done", "total", "finished", "problems")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    done: int
+    total: int
+    finished: bool
+    problems: _containers.RepeatedCompositeFieldContainer[VerifyProblem]
+    def __init__(self, done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., problems: _Optional[_Iterable[_Union[VerifyProblem, _Mapping]]] = ...) -> None: ...
+
+class CompactRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CompactResponse(_message.Message):
+    __slots__ = ("kind", "done", "total", "finished", "watermark")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    kind: IndexKind
+    done: int
+    total: int
+    finished: bool
+    watermark: int
+    def __init__(self, kind: _Optional[_Union[IndexKind, str]] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., finished: _Optional[bool] = ..., watermark: _Optional[int] = ...) -> None: ...

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
+    """Looking at and maintaining a running daemon.
     """
 
     def __init__(self, channel):
@@ -55,10 +55,20 @@ class AdminServiceStub:
                 request_serializer=memxd_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
                 response_deserializer=memxd_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
                 _registered_method=True)
+        self.Verify = channel.unary_stream(
+                '/memxd.v1.AdminService/Verify',
+                request_serializer=memxd_dot_v1_dot_admin__service__pb2.VerifyRequest.SerializeToString,
+                response_deserializer=memxd_dot_v1_dot_admin__service__pb2.VerifyResponse.FromString,
+                _registered_method=True)
+        self.Compact = channel.unary_stream(
+                '/memxd.v1.AdminService/Compact',
+                request_serializer=memxd_dot_v1_dot_admin__service__pb2.CompactRequest.SerializeToString,
+                response_deserializer=memxd_dot_v1_dot_admin__service__pb2.CompactResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
+    """Looking at and maintaining a running daemon.
     """
 
     def Status(self, request, context):
@@ -89,6 +99,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Verify(self, request, context):
+        """Looks through the database, and whether every memory stands in every index as it should; streams progress.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Compact(self, request, context):
+        """Writes index files anew without what was erased, and empties the log; streams progress.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -112,6 +136,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=memxd_dot_v1_dot_admin__service__pb2.BackupRequest.FromString,
                     response_serializer=memxd_dot_v1_dot_admin__service__pb2.BackupResponse.SerializeToString,
             ),
+            'Verify': grpc.unary_stream_rpc_method_handler(
+                    servicer.Verify,
+                    request_deserializer=memxd_dot_v1_dot_admin__service__pb2.VerifyRequest.FromString,
+                    response_serializer=memxd_dot_v1_dot_admin__service__pb2.VerifyResponse.SerializeToString,
+            ),
+            'Compact': grpc.unary_stream_rpc_method_handler(
+                    servicer.Compact,
+                    request_deserializer=memxd_dot_v1_dot_admin__service__pb2.CompactRequest.FromString,
+                    response_serializer=memxd_dot_v1_dot_admin__service__pb2.CompactResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'memxd.v1.AdminService', rpc_method_handlers)
@@ -121,7 +155,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """Looking at and maintaining a running daemon. Names kept for later versions: Compact, Verify.
+    """Looking at and maintaining a running daemon.
     """
 
     @staticmethod
@@ -222,6 +256,60 @@ class AdminService:
             '/memxd.v1.AdminService/Backup',
             memxd_dot_v1_dot_admin__service__pb2.BackupRequest.SerializeToString,
             memxd_dot_v1_dot_admin__service__pb2.BackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Verify(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/memxd.v1.AdminService/Verify',
+            memxd_dot_v1_dot_admin__service__pb2.VerifyRequest.SerializeToString,
+            memxd_dot_v1_dot_admin__service__pb2.VerifyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Compact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/memxd.v1.AdminService/Compact',
+            memxd_dot_v1_dot_admin__service__pb2.CompactRequest.SerializeToString,
+            memxd_dot_v1_dot_admin__service__pb2.CompactResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -170,6 +170,11 @@ class LexicalIndex:
             raise self._damaged(error) from error
         return searching.explain(self._bm25, frozen, postings, terms, selection, wanted)
 
+    def holds(self, rid: int) -> bool:
+        """Whether a search could find this row. Raises IndexUnavailableError when closed or damaged."""
+        self._check()
+        return bool(self._state.freeze((), 0, np.array([rid], np.int32)).also[0] >= 0)
+
     def _check(self) -> None:
         if self._closed or self._damage:
             raise IndexUnavailableError(f"the keyword index is {'closed' if self._closed else 'damaged'}")

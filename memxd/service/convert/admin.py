@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memxd.model import BackupStep, EngineStatus, IndexStatus, Micros, ModelStatus, Progress
+from memxd.model import BackupStep, EngineStatus, IndexStatus, Micros, ModelStatus, Progress, VerifyStep
 from memxd.service.convert import values
 from memxd.v1 import admin_service_pb2
 
@@ -88,8 +88,10 @@ def _fill_model(message: admin_service_pb2.ModelStatus, model: ModelStatus) -> N
     message.tau = model.tau
 
 
-def fill_progress(message: admin_service_pb2.RebuildResponse, progress: Progress) -> None:
-    """Write one step of a rebuild into an empty message."""
+def fill_progress(
+    message: admin_service_pb2.RebuildResponse | admin_service_pb2.CompactResponse, progress: Progress
+) -> None:
+    """Write one step of a rebuild or a compaction into an empty message."""
     message.kind = values.wire(progress.kind)
     message.done = progress.done
     message.total = progress.total
@@ -108,3 +110,13 @@ def backup_step(step: BackupStep) -> admin_service_pb2.BackupResponse:
         links=step.links,
         sha256=step.sha256,
     )
+
+
+def verify_step(step: VerifyStep) -> admin_service_pb2.VerifyResponse:
+    """One step of a verification as a message."""
+    message = admin_service_pb2.VerifyResponse(done=step.done, total=step.total, finished=step.finished)
+    for problem in step.problems:
+        found = message.problems.add(part=problem.part, message=problem.message, id=problem.id)
+        if problem.scope is not None:
+            values.fill_scope(found.scope, problem.scope)
+    return message
