@@ -42,6 +42,8 @@ SMALL = 20_000
 REPLAYED = 50_000
 
 
+#: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
+_REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
 
 
@@ -111,6 +113,7 @@ class Indexes:
         """Follow the store from here on; returns when searches may begin."""
         self._store.on_commit = self.on_commit
         self._store.on_counters = self.columns.count_bump
+        self.lexical.rest(_REST_SECONDS)
         behind = self._catch_up()
         with self._store.read() as read:
             small = not read.holds_more_than(SMALL)

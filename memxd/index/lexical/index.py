@@ -132,6 +132,10 @@ class LexicalIndex:
                     self._journal.append(entry)
         self._folding.changed()
 
+    def rest(self, seconds: float) -> None:
+        """Write nothing by itself for so long: the child process would take the start's time. ``flush`` still does."""
+        self._folding.rest(seconds)
+
     # -- searchers --------------------------------------------------------------------------------------------------
 
     def search(
