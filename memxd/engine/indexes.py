@@ -144,8 +144,7 @@ class Indexes:
             if self._rebuilding.is_deaf(kind):
                 continue  # what it missed comes with its rebuild
             try:
-                for change in seen:
-                    index.apply(change)
+                index.apply_all(seen)
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
