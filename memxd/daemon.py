@@ -75,6 +75,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
         return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
+    finally:
+        gc.enable()
     log.info("stopped")
     return 0
 
