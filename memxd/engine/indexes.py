@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from memxd._fast import Kernels
@@ -40,8 +41,11 @@ KEEP_CHANGES: Micros = 7 * DAY
 SMALL = 20_000
 #: So many missed changes are replayed at most; with more, building anew (behind the daemon's back) is better.
 REPLAYED = 50_000
+#: Changes that are read and then taken over together.
+_REPLAYED_AT_ONCE = 500
 
-
+#: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
+_REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
 
 
@@ -111,6 +115,7 @@ class Indexes:
         """Follow the store from here on; returns when searches may begin."""
         self._store.on_commit = self.on_commit
         self._store.on_counters = self.columns.count_bump
+        self.lexical.rest(_REST_SECONDS)
         behind = self._catch_up()
         with self._store.read() as read:
             small = not read.holds_more_than(SMALL)
@@ -141,8 +146,7 @@ class Indexes:
             if self._rebuilding.is_deaf(kind):
                 continue  # what it missed comes with its rebuild
             try:
-                for change in seen:
-                    index.apply(change)
+                index.apply_all(seen)
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
@@ -174,14 +178,13 @@ class Indexes:
                     late.append((index, index.watermark))
             if target == 0 or not late:
                 return rebuilt if target else []
-            changes = 0
-            for change in read.changes_since(min(since for _, since in late)):
-                seen = public(change)
-                for index, since in late:
-                    if change.revision > since:  # else it has this row as it is
-                        index.apply(seen)
-                changes += 1
-        log.info("replayed %d changes into the indexes", changes)
+            count = 0
+            changes = map(public, read.changes_since(min(since for _, since in late)))
+            while batch := list(islice(changes, _REPLAYED_AT_ONCE)):
+                for index, since in late:  # rows that were not touched since, it has as they are
+                    index.apply_all([change for change in batch if change.revision > since])
+                count += len(batch)
+        log.info("replayed %d changes into the indexes", count)
         return rebuilt
 
     def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
