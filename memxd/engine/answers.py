@@ -7,6 +7,7 @@ the wire has its own conversion in service/.
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from memxd.model import Link, LinkType, Memory, MemoryType, Scope, State, StoreAnswer
@@ -14,6 +15,8 @@ from memxd.model import Link, LinkType, Memory, MemoryType, Scope, State, StoreA
 #: What a write may answer: a memory or link with its revision, a revision, or a count with a revision.
 Answer: TypeAlias = "StoreAnswer | tuple[Link, int] | tuple[int, int] | int"
 
+_NAMES = tuple(Memory.__slots__)
+_VALUES = attrgetter(*_NAMES)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -45,7 +48,7 @@ def load(text: str) -> Answer:
 
 
 def _memory_out(m: Memory) -> dict[str, Any]:
-    fields = {name: getattr(m, name) for name in Memory.__slots__}
+    fields = dict(zip(_NAMES, _VALUES(m), strict=True))
     fields["scope"] = [m.scope.agent_id, m.scope.user_id]
     return fields
 
