@@ -10,12 +10,22 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
+
+from memxd.engine.quickjson import QuickJson
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _Maker = Callable[[Any], Any]
 _makers: dict[type[Any], _Maker] = {}
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+def _slow(value: Any) -> str:
+    return _ENCODER.encode(_plain(value))
+
+
+_QUICK = QuickJson(_slow, ascii=True)
 
 
 def _plain(value: Any) -> Any:
@@ -56,4 +66,22 @@ def _of_fields(names: tuple[str, ...]) -> _Maker:
 def digest(*parts: object) -> str:
     """128 bits as hex over dataclasses, mappings, sets, sequences, arrays (as contiguous memory) and scalars; equal
     values give equal digests, where an array equals only an array of its type."""
-    return hashlib.blake2b(_ENCODER.encode(_plain(parts)).encode(), digest_size=16).hexdigest()
+    text = f"[{','.join(map(_text, parts))}]"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _text(value: Any) -> str:
+    """``value`` made plain, as JSON with sorted keys."""
+    names = _names(type(value))  # type: ignore[arg-type]  # a type is hashable
+    if names is None:
+        return _QUICK.value(value)
+    return _QUICK.record(names[0], [getattr(value, name) for name in names[1]])
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The fields of a dataclass in order of their names, as text begins and as they are; None for other types."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    ordered = tuple(sorted(field.name for field in dataclasses.fields(kind)))
+    return _QUICK.names(ordered), ordered

@@ -2,8 +2,8 @@
 
 Owns the small reader thread that makes "everything that has arrived, at most n" possible over a blocking iterator (a
 stream that has a reader of its own, ``Grouped``, is asked directly, since each thread that an item passes costs), and
-``ahead``, by which one group is made ready while the last one is written. A caller that sends one item and waits for its
-answer is answered at once; one that pours is served in groups. Called by storing.py.
+``ahead``, by which one group is made ready while the last one is written. A caller that sends one item and waits for
+its answer is answered at once; one that pours is served in groups. Called by storing.py.
 """
 
 from __future__ import annotations
