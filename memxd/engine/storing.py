@@ -13,6 +13,7 @@ from contextlib import closing
 from memxd.engine import validate
 from memxd.engine.committing import EqualRowGoneError, Ready, equal_row, write_all
 from memxd.engine.content import public_text
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.embedding import Embedding, embed_contents, own_vector, to_bytes
 from memxd.engine.idempotency import Retry
 from memxd.engine.stream import Grouped, ahead, groups
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 #: Items of a stream that are embedded and committed together at most.
 GROUP = 64
 
+#: Items of an import between two looks whether somebody searches.
+_STRETCH = 16
+
 #: One item of StoreMany: where it goes, the memory, its retry key; or why it could not even be read.
 Item = tuple[Scope, NewMemory, str] | MemxdError
 
@@ -35,9 +39,10 @@ Item = tuple[Scope, NewMemory, str] | MemxdError
 class Storing:
     """The verbs that bring memories in."""
 
-    def __init__(self, store: Store, vectors: Vectors) -> None:
+    def __init__(self, store: Store, vectors: Vectors, courtesy: Courtesy) -> None:
         self._store = store
         self._vectors = vectors
+        self._courtesy = courtesy
 
     def store(
         self, scope: Scope, new: NewMemory, request_id: str = "", deadline: Deadline = NO_DEADLINE
@@ -73,7 +78,9 @@ class Storing:
         deadline.check()
         answers: list[StoreAnswer | MemxdError] = []
         ready: list[Ready] = []
-        for item in group:
+        for number, item in enumerate(group, 1):
+            if number % _STRETCH == 0:
+                self._courtesy.step_aside()
             try:
                 if isinstance(item, MemxdError):
                     raise item
@@ -110,7 +117,9 @@ class Storing:
 
     def _finish(self, items: list[Ready], deadline: Deadline) -> None:
         self._embed(items, deadline)
-        for item in items:
+        for number, item in enumerate(items, 1):
+            if number % _STRETCH == 0:
+                self._courtesy.step_aside()
             if not item.skipped:
                 item.terms = document_terms(public_text(item.new.content))
 
