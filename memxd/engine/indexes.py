@@ -32,6 +32,8 @@ FLUSH_SECONDS = 30.0
 #: An index is flushed earlier when it has so many changes that a crash would lose: what a start can catch up with in
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
+#: Changes that an index is told of at once.
+APPLIED = 32
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -65,6 +67,8 @@ class Indexes:
             IndexKind.VECTOR: vector,
             IndexKind.KEYWORD: lexical,
         }
+        #: Called by the writer thread between two steps of a long commit: searches may go first.
+        self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
         self._wake = threading.Event()  # there is something to flush, or the end has come
         self._rebuilding = Rebuilding(store, self._by_kind, self._stop)
@@ -146,7 +150,10 @@ class Indexes:
             if self._rebuilding.is_deaf(kind):
                 continue  # what it missed comes with its rebuild
             try:
-                index.apply_all(seen)
+                for at in range(0, len(seen), APPLIED):
+                    index.apply_all(seen[at : at + APPLIED])
+                    if len(seen) > APPLIED:
+                        self.between()
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)

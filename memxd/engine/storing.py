@@ -7,14 +7,16 @@ what may stay without a vector. Does not search. Called by the engine's face.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
 from memxd.engine import validate
 from memxd.engine.committing import EqualRowGoneError, Ready, equal_row, write_all
 from memxd.engine.content import public_text
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.embedding import Embedding, embed_contents, own_vector, to_bytes
 from memxd.engine.idempotency import Retry
-from memxd.engine.stream import Grouped, groups
+from memxd.engine.stream import Grouped, ahead, groups
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError, MemxdError
 from memxd.index.lexical.analyzer import document_terms
@@ -27,6 +29,9 @@ log = logging.getLogger(__name__)
 #: Items of a stream that are embedded and committed together at most.
 GROUP = 64
 
+#: Items of an import between two looks whether somebody searches.
+_STRETCH = 16
+
 #: One item of StoreMany: where it goes, the memory, its retry key; or why it could not even be read.
 Item = tuple[Scope, NewMemory, str] | MemxdError
 
@@ -34,16 +39,18 @@ Item = tuple[Scope, NewMemory, str] | MemxdError
 class Storing:
     """The verbs that bring memories in."""
 
-    def __init__(self, store: Store, vectors: Vectors) -> None:
+    def __init__(self, store: Store, vectors: Vectors, courtesy: Courtesy) -> None:
         self._store = store
         self._vectors = vectors
+        self._courtesy = courtesy
 
     def store(
         self, scope: Scope, new: NewMemory, request_id: str = "", deadline: Deadline = NO_DEADLINE
     ) -> StoreAnswer:
         """Store one memory; durable, embedded and indexed when it returns. Errors as the contract names them."""
         ready = self._prepare(scope, new, request_id, "Store")
-        answer = self._store_ready([ready], deadline)[0]
+        self._complete([ready], deadline)
+        answer = self._write([ready], deadline)[0]
         if isinstance(answer, MemxdError):
             raise answer
         return answer
@@ -53,25 +60,36 @@ class Storing:
     ) -> Iterator[StoreAnswer | MemxdError]:
         """Store a stream; one answer or refusal for each item, in order, as soon as it is durable.
 
-        Whatever has arrived meanwhile, up to 64 items, is embedded and committed together.
+        Whatever has arrived meanwhile, up to 64 items, is embedded and committed together, and made ready while the 64
+        before it are written.
         """
-        for group in groups(items, GROUP):
-            deadline.check()
-            answers: list[StoreAnswer | MemxdError] = []
-            ready: list[Ready] = []
-            places: list[int] = []
-            for item in group:
-                try:
-                    if isinstance(item, MemxdError):
-                        raise item
-                    ready.append(self._prepare(*item, "StoreMany"))
-                    places.append(len(answers))
-                    answers.append(_PLACE)
-                except MemxdError as error:
-                    answers.append(error)
-            for place, answer in zip(places, self._store_ready(ready, deadline), strict=True):
-                answers[place] = answer
-            yield from answers
+        made = (self._made_ready(group, deadline) for group in groups(items, GROUP))
+        with closing(ahead(made, "memxd-stream-ready")) as waiting:
+            for answers, ready in waiting:
+                places = [place for place, answer in enumerate(answers) if answer is _PLACE]
+                for place, answer in zip(places, self._write(ready, deadline), strict=True):
+                    answers[place] = answer
+                yield from answers
+
+    def _made_ready(
+        self, group: Sequence[Item], deadline: Deadline
+    ) -> tuple[list[StoreAnswer | MemxdError], list[Ready]]:
+        """Refusals in their places, and what is left to be written, with vectors."""
+        deadline.check()
+        answers: list[StoreAnswer | MemxdError] = []
+        ready: list[Ready] = []
+        for number, item in enumerate(group, 1):
+            if number % _STRETCH == 0:
+                self._courtesy.step_aside()
+            try:
+                if isinstance(item, MemxdError):
+                    raise item
+                ready.append(self._prepare(*item, "StoreMany"))
+                answers.append(_PLACE)
+            except MemxdError as error:
+                answers.append(error)
+        self._complete(ready, deadline)
+        return answers, ready
 
     # -- before the transaction ------------------------------------------------------------------------------------
 
@@ -88,29 +106,35 @@ class Storing:
             raise validate.fail("memory.model_id", "names the model of memory.vector, which is absent")
         return Ready(clean_scope, clean, retry, Embedding((), pending=True), digest=digest)
 
-    def _store_ready(self, items: list[Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
-        """Embed what needs it, then one transaction for each item, all in one commit."""
+    def _complete(self, items: list[Ready], deadline: Deadline) -> None:
+        """Embed what needs it, and the rest that takes time but no transaction."""
         pending = [item for item in items if item.embedding.pending]
         if pending:
             with self._store.read(deadline) as read:
                 for item in pending:
                     item.skipped = self._is_known(read, item)
-        answers = self._commit_all(items, deadline)
-        again = [n for n, a in enumerate(answers) if isinstance(a, EqualRowGoneError)]
-        for n in again:
-            items[n].skipped = False
-        if again:
-            for n, answer in zip(again, self._commit_all([items[n] for n in again], deadline), strict=True):
-                answers[n] = answer
-        return answers
+        self._finish(items, deadline)
 
-    def _commit_all(self, items: list[Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
-        """Everything that takes time but no transaction, then the transactions."""
+    def _finish(self, items: list[Ready], deadline: Deadline) -> None:
         self._embed(items, deadline)
-        for item in items:
+        for number, item in enumerate(items, 1):
+            if number % _STRETCH == 0:
+                self._courtesy.step_aside()
             if not item.skipped:
                 item.terms = document_terms(public_text(item.new.content))
-        return write_all(self._store, items, deadline)
+
+    def _write(self, items: list[Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
+        """A transaction for each item, or for many, all in one commit."""
+        answers = write_all(self._store, items, deadline)
+        again = [n for n, a in enumerate(answers) if isinstance(a, EqualRowGoneError)]
+        if again:
+            late = [items[n] for n in again]
+            for item in late:
+                item.skipped = False
+            self._finish(late, deadline)
+            for n, answer in zip(again, write_all(self._store, late, deadline), strict=True):
+                answers[n] = answer
+        return answers
 
     def _is_known(self, read: ReadTxn, item: Ready) -> bool:
         """True when this is a retry or an equal row exists: no vector will be needed."""
