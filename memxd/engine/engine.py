@@ -19,6 +19,7 @@ from memxd.embed import Embedder
 from memxd.engine.backfill import Backfill
 from memxd.engine.backup import Backups
 from memxd.engine.compacting import Compacting
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.exporting import Exporting
 from memxd.engine.importing import Importing
 from memxd.engine.indexes import Indexes
@@ -101,7 +102,9 @@ class Engine:
         self._closing.callback(store.close)
         self._closing.callback(indexes.stop)
         self._closing.callback(backfill.stop)
-        storing = Storing(store, vectors)
+        courtesy = Courtesy()
+        indexes.between = courtesy.step_aside
+        storing = Storing(store, vectors, courtesy)
         records = Records(store, indexes, vectors, clock)
         links = Links(store)
         searching = Searching(store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in)
@@ -114,7 +117,7 @@ class Engine:
         self.update = records.update
         self.delete = records.delete
         self.delete_many = records.delete_many
-        self.search = searching.search
+        self.search = courtesy.first(searching.search)
         self.search_many = searching.search_many
         self.create_link = links.create
         self.delete_link = links.delete

@@ -81,7 +81,7 @@ class Reader(Generic[M, T]):
     def _first(self) -> M | _End:
         """The next item, waited for as long as the stream may be idle."""
         since = time.monotonic()
-        while True:
+        while not self._closed.is_set():
             self._gate.check_draining()
             try:
                 return self._arrived.get(timeout=_LOOK)
@@ -91,6 +91,7 @@ class Reader(Generic[M, T]):
                         f"no item came for {self._gate.stream_idle:g} s; everything that came was answered, "
                         "open a new stream"
                     ) from None
+        return _End()
 
     def close(self) -> None:
         """Let the thread end although nobody takes its items any more."""

@@ -7,6 +7,7 @@ engine only, through the names below.
 
 from memxd.store.backup import Manifest
 from memxd.store.exporting import BEGINNING, Place, Whole
+from memxd.store.inserting import NewRow
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -32,6 +33,7 @@ __all__ = [
     "Edge",
     "Manifest",
     "NewChunk",
+    "NewRow",
     "Place",
     "ReadTxn",
     "Remembered",

@@ -10,6 +10,7 @@ from memxd.store.changes import ChangeWrites
 from memxd.store.erasing import ErasingWrites
 from memxd.store.exporting import ExportReads
 from memxd.store.importing import ImportWrites
+from memxd.store.inserting import InsertWrites
 from memxd.store.links import LinkReads
 from memxd.store.listing import ListReads
 from memxd.store.records import RecordReads
@@ -24,7 +25,7 @@ class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, VerifyReads, Reque
     """
 
 
-class WriteTxn(ImportWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
+class WriteTxn(ImportWrites, InsertWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
     """A transaction on the writer thread; sees its own changes. Everything of ReadTxn works too.
 
     Each change of a memory or link takes a revision of its own and is told to the indexes after COMMIT.
