@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, dropwhile, groupby
 from operator import itemgetter
@@ -20,7 +20,7 @@ import typer
 
 from memxd.cli.moving import shown
 from memxd.cli.scope import Session, verb
-from memxd.cli.words import ConflictWord
+from memxd.cli.words import ConflictWord, SystemWord
 from memxd.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -108,27 +108,27 @@ def _unusable(error: OSError) -> InvalidArgumentError:
 def import_(
     session: Session,
     file: Annotated[str, typer.Argument(help="What `memx export` wrote; - = standard input.")],
+    system: Annotated[SystemWord | None, typer.Option("--from", help="It is a file of another system.")] = None,
     here: Annotated[
         bool, typer.Option("--here", help="Into the scope of --agent and --user, whatever the file says.")
     ] = False,
     on_conflict: Annotated[
-        ConflictWord | None, typer.Option(help="What to do with an id that is taken by something else (refuse).")
+        ConflictWord | None,
+        typer.Option(help="What to do with an id that is taken by something else (refuse; with --from keep)."),
     ] = None,
     from_line: Annotated[int, typer.Option(min=1, help="Begin at this line, after a break.")] = 1,
 ) -> None:
     """Take over what was exported; the same file may come again."""
-    try:
-        source = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115
-    except OSError as error:
-        raise _unusable(error) from error
     refusals: list[Any] = []
     sums = dict.fromkeys(_SUMS, 0)
     lines = 0
-    with source:
+    # Times that another system does not tell are made up: what is there already stays.
+    conflict = on_conflict or (ConflictWord.KEEP if system else None)
+    with _source(file, system) as source:
         for client, first, part in _sections(session, source, here, from_line):
             last = None
             for step in client.import_lines(
-                part, on_conflict=on_conflict, first_line=first, timeout=session.settings.timeout
+                part, on_conflict=conflict, first_line=first, timeout=session.settings.timeout
             ):
                 last = step
                 refusals += _told(session, step)
@@ -143,6 +143,27 @@ def import_(
         raise typer.Exit(_REFUSED)
 
 
+@contextmanager
+def _source(file: str, system: SystemWord | None) -> Iterator[Iterable[bytes]]:
+    """The lines of a file, of standard input, or of another system's file."""
+    if system is not None:
+        from memxd.cli import foreign
+
+        if file == "-":
+            raise InvalidArgumentError.field("file", "with --from it must be a file, not standard input")
+        yield foreign.read(system, Path(file))
+        return
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        opened = Path(file).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise _unusable(error) from error
+    with opened:
+        yield opened
+
+
 def _told(session: Session, step: ImportStep) -> list[Any]:
     """The refusals of a step, each told in a line at once unless JSON is wanted."""
     if not session.out.as_json:
@@ -153,7 +174,7 @@ def _told(session: Session, step: ImportStep) -> list[Any]:
 
 
 def _sections(
-    session: Session, source: BinaryIO, here: bool, from_line: int
+    session: Session, source: Iterable[bytes], here: bool, from_line: int
 ) -> Iterator[tuple[Client, int, Iterator[bytes]]]:
     """The file's parts, one for each header: whose memory it is, the number of its first line, and the lines."""
     for _, numbered in groupby(_numbered(source), itemgetter(0)):
@@ -168,7 +189,7 @@ def _sections(
             yield client, first[0], chain([first[1]], (text for _, text in wanted))
 
 
-def _numbered(source: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+def _numbered(source: Iterable[bytes]) -> Iterator[tuple[int, int, bytes]]:
     """Each line with the number of its part and its own, from 1."""
     part = 0
     for number, line in enumerate(source, start=1):

@@ -116,3 +116,12 @@ class ConflictWord(StrEnum):
     REFUSE = "refuse"
     KEEP = "keep"
     REPLACE = "replace"
+
+
+class SystemWord(StrEnum):
+    """Whose file is imported."""
+
+    MEMX = "memx"
+    MEMEX = "memex"
+    MCP_MEMORY = "mcp-memory"
+    MEM0 = "mem0"

@@ -96,12 +96,7 @@ class Engine:
         backfill = Backfill(store, vectors)
         store.on_commit = _both(indexes.on_commit, backfill.noticed)
         backfill.start()
-        # On the way out: no more background work, then the writer drains, then the index files are written.
-        self._closing = ExitStack()
-        self._closing.callback(indexes.close)
-        self._closing.callback(store.close)
-        self._closing.callback(indexes.stop)
-        self._closing.callback(backfill.stop)
+        self._closing = _way_out(store, indexes, backfill)
         courtesy = Courtesy()
         indexes.between = courtesy.step_aside
         storing = Storing(store, vectors, courtesy)
@@ -127,7 +122,7 @@ class Engine:
         self.verify = Verifying(store, indexes).verify
         self.compact = Compacting(store, indexes).compact
         self.export = Exporting(store, vectors).export
-        self.import_lines = Importing(store, vectors).import_lines
+        self.import_lines = Importing(store, vectors, courtesy).import_lines
 
     @classmethod
     def open(
@@ -246,6 +241,16 @@ class Engine:
 
 def _made(embedder: Embedder | Callable[[], Embedder]) -> Embedder:
     return embedder() if callable(embedder) else embedder
+
+
+def _way_out(store: Store, indexes: Indexes, backfill: Backfill) -> ExitStack:
+    """What closing does: no more background work, then the writer drains, then the index files are written."""
+    closing = ExitStack()
+    closing.callback(indexes.close)
+    closing.callback(store.close)
+    closing.callback(indexes.stop)
+    closing.callback(backfill.stop)
+    return closing
 
 
 def _both(

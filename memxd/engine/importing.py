@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from memxd.engine import validate
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.embedding import NewChunk, embed_contents
 from memxd.engine.reading_lines import Line, MemoryLine, VersionLine, named, read_line
 from memxd.engine.validate import fail
@@ -72,9 +73,10 @@ class _State:
 class Importing:
     """The verb ``import_lines``."""
 
-    def __init__(self, store: Store, vectors: Vectors) -> None:
+    def __init__(self, store: Store, vectors: Vectors, courtesy: Courtesy) -> None:
         self._store = store
         self._vectors = vectors
+        self._courtesy = courtesy
 
     def import_lines(
         self,
@@ -94,6 +96,7 @@ class Importing:
         for batch in batches:
             for at in range(0, len(batch), GROUP):
                 deadline.check()
+                self._courtesy.step_aside()
                 yield self._take(state, batch[at : at + GROUP], deadline)
 
     def _take(self, state: _State, group: Sequence[bytes], deadline: Deadline) -> ImportStep:
