@@ -132,7 +132,11 @@ def _claim_data(folder: Path) -> FileLock:
 
 def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder]:
     """Begin to open the embedder on a thread of its own, since most of that is done without the interpreter's lock;
-    answers how to wait for it. Raises then what opening raised."""
+    answers how to wait for it. Raises then what opening raised. What it needs is imported before: this is the longest
+    part of a start, and two threads that import at once hold each other up."""
+    from memxd.embed import import_backend
+
+    import_backend(cast("Backend", config.embedder))
     pool = ThreadPoolExecutor(1, "memxd-open-embedder")
     opening = pool.submit(_open_embedder, config)
 
