@@ -136,6 +136,8 @@ class Generator:
     def _scalar(self, each: d.FieldDescriptor) -> Any:
         wild = self._is_wild()
         kind = each.cpp_type
+        if each.type == d.FieldDescriptor.TYPE_BYTES:
+            return self._lines(wild)
         if kind == d.FieldDescriptor.CPPTYPE_STRING:
             text = self._wild_text() if wild else self._text(each.name)
             self._room -= len(text.encode())
@@ -167,6 +169,8 @@ class Generator:
             return self._token()
         if name == "request_id":
             return rng.choice(("", "", "", "r1", "r2", f"r{rng.getrandbits(64)}"))
+        if name == "directory":
+            return f"{self.pool.folder}/copy-{rng.getrandbits(64):x}" if rng.random() < 0.7 else "relative"
         if name == "time_zone":
             return rng.choice(ZONES)
         if name == "paths":
@@ -175,6 +179,21 @@ class Generator:
             words = [*rng.choices(WORDS, k=rng.randint(1, 12)), CANARY, str(rng.randrange(1_000))]
             return " ".join(words)
         return rng.choice(WORDS) + (CANARY if rng.random() < 0.5 else "")
+
+    def _lines(self, wild: bool) -> bytes:
+        """Lines of an export, whole, damaged or none at all."""
+        rng = self.rng
+        lines = []
+        for _ in range(rng.randint(1, 5)):
+            fields = {"kind": rng.choice(("memory", "memory", "version", "link", "poem"))}
+            fields |= {name: self._text(name) for name in ("id", "memory_id", "content", "source_id", "target_id")}
+            line = json.dumps(fields | {"created_at": "2026-01-01T00:00:00Z", "number": 1}).encode()
+            if fields["kind"] == "memory":
+                kept = {name: fields[name] for name in ("kind", "id", "content")}
+                line = json.dumps(kept | {"created_at": "2026-01-01T00:00:00Z"}).encode()
+            lines.append(line[: rng.randrange(len(line))] + rng.randbytes(3) if wild else line)
+        self._room -= sum(map(len, lines))
+        return b"\n".join(lines)
 
     def _token(self) -> str:
         """None, a true one, or a true one whose cursor is forged under a right checksum."""

@@ -28,6 +28,7 @@ class Pool:
     tokens: list[str] = field(default_factory=list)
     model_id: str = ""
     dimension: int = 0
+    folder: str = ""  # where backups may be written
 
     def learn(self, answer: Message) -> None:
         """Remember ids and page tokens of an answer, a bounded number of them."""

@@ -33,7 +33,10 @@ UNKNOWN_METHODS = (
     "/memxd.v1.MemoryService/", "/memxd.v1.Nothing/Store", "/memxd.v1.MemoryService/store", f"/{CANARY}/x",
 )  # fmt: skip
 #: How often a method is called; 1 where nothing is said.
-WEIGHTS = {"Rebuild": 0.1, "Flush": 0.2, "DeleteMany": 0.3, "Store": 3.0, "Search": 2.0, "SearchMany": 0.7}
+WEIGHTS = {
+    "Rebuild": 0.1, "Compact": 0.1, "Verify": 0.1, "Backup": 0.1, "Flush": 0.2, "DeleteMany": 0.3,
+    "Store": 3.0, "Search": 2.0, "SearchMany": 0.7,
+}  # fmt: skip
 CALL_SECONDS = 60.0
 THREADS = 6
 
@@ -56,6 +59,7 @@ class Session:
         """Store what is guarded and learn the model's name."""
         self.guard.store()
         self.pool.foreign_ids = self.guard.ids
+        self.pool.folder = str(self.daemon.folder)
         status = admin_service_pb2_grpc.AdminServiceStub(self._channel).Status(
             admin_service_pb2.StatusRequest(), timeout=CALL_SECONDS
         )
