@@ -35,6 +35,7 @@ typedef struct {
     /* the answer: found rows in no order, and how many vectors were compared */
     memxd_near *found;
     ptrdiff_t found_size, scored;
+    int stop; /* set by another thread: nobody wants the answer any more */
     /* work space */
     ptrdiff_t beam;
     int through;
@@ -72,6 +73,22 @@ static inline void memxd_replace(memxd_near *heap, ptrdiff_t size, memxd_near it
         hole = child;
     }
     heap[hole] = item;
+}
+
+static inline int memxd_stopped(const memxd_walk *w) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __atomic_load_n(&w->stop, __ATOMIC_RELAXED);
+#else
+    return w->stop;
+#endif
+}
+
+static inline void memxd_stop(memxd_walk *w) {
+#if defined(__GNUC__) || defined(__clang__)
+    __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
+#else
+    w->stop = 1;
+#endif
 }
 
 static inline int memxd_selected(const memxd_walk *w, int32_t row) {
@@ -179,7 +196,7 @@ static inline ptrdiff_t memxd_gather(memxd_walk *w, int32_t row) {
 
 /* Level 0 from the given rows on. Answers 0 when memory runs out. */
 static inline int memxd_spread(memxd_walk *w) {
-    while (w->open_size && w->scored <= w->budget) {
+    while (w->open_size && w->scored <= w->budget && !memxd_stopped(w)) {
         const memxd_near here = w->open[0];
         if (w->found_size == w->beam && memxd_nearer(w->found[0], here)) break;
         if (--w->open_size) memxd_replace(w->open, w->open_size, w->open[w->open_size], 1);
