@@ -61,9 +61,7 @@ def plain(answer: SearchAnswer) -> list[Any]:
 
 def test_answers_are_the_same_as_of_one_leg_after_the_other(engine: Engine, handed: list[bool]) -> None:
     questions = [
-        SearchQuery(
-            A, f"{one} {two}", mode=mode, ranking=Ranking(profile=p, reject=False), explain=True, exact=exact
-        )
+        SearchQuery(A, f"{one} {two}", mode=mode, ranking=Ranking(profile=p, reject=False), explain=True, exact=exact)
         for one, two in zip(WORDS, WORDS[3:], strict=False)
         for mode in (Mode.HYBRID, Mode.KEYWORD)
         for p, exact in ((Profile.BALANCED, False), (Profile.MEMX, True))
