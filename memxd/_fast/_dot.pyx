@@ -6,18 +6,19 @@ The arithmetic is in dot.h. Each function is one section without the GIL.
 import numpy as np
 
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "dot.h" nogil:
     ctypedef float (*memxd_dot_fn)(const float *query, const uint16_t *row, Py_ssize_t width)
     memxd_dot_fn memxd_dot_pick(int variant)
+    ctypedef void (*memxd_dots_fn)(const float *query, const uint16_t *one, const uint16_t *two, Py_ssize_t width, float *out)
+    memxd_dots_fn memxd_dots_pick(memxd_dot_fn dot)
     void MEMXD_PREFETCH(const void *address)
 
 cdef extern from "walk.h" nogil:
-    ctypedef struct memxd_near:
-        float cosine
-        int32_t row
+    ctypedef uint64_t memxd_near
+    int32_t memxd_row_of(memxd_near item)
     ctypedef struct memxd_walk:
         const uint16_t *matrix
         const int32_t *rids
@@ -29,6 +30,7 @@ cdef extern from "walk.h" nogil:
         int32_t entry, levels
         const float *query
         memxd_dot_fn dot
+        memxd_dots_fn dots
         const uint8_t *mask
         Py_ssize_t capacity
         const int32_t *chosen
@@ -285,7 +287,7 @@ cdef void look(Job *job) noexcept nogil:
     job.fine = done != NULL and memxd_walk_run(walk)
     if job.fine:
         for i in range(walk.found_size):
-            consider(walk, done, &job.best, job.after, job.count, walk.found[i].row)
+            consider(walk, done, &job.best, job.after, job.count, memxd_row_of(walk.found[i]))
         for i in range(walk.nodes, job.end):
             if i + AHEAD < job.end and 0 <= owner[i + AHEAD] < walk.capacity and walk.mask[owner[i + AHEAD]]:
                 prefetch(walk.matrix, walk.dimension, job.count, <int32_t>(i + AHEAD))
@@ -338,7 +340,7 @@ cdef class Look:
         cdef const int32_t[::1] h = head, a = after, r = rids
         cdef Py_ssize_t limit = max(0, min(k, r.shape[0]))
         cdef Job *job = &self.job
-        job.walk.query, job.walk.dimension, job.walk.dot = NULL, m.shape[1], dot
+        job.walk.query, job.walk.dimension, job.walk.dot, job.walk.dots = NULL, m.shape[1], dot, memxd_dots_pick(dot)
         job.walk.capacity, job.walk.chosen_size = h.shape[0], r.shape[0]
         job.count, job.fine = min(m.shape[0], a.shape[0]), 1
         self.rids, self.cosines, self.rows = np.empty(limit, np.int32), np.empty(limit, np.float32), np.empty(limit, np.int32)
