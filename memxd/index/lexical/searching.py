@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +37,16 @@ class Bm25:
     def __post_init__(self) -> None:
         if not (0.0 <= self.k1 <= 1_000.0 and 0.0 <= self.b <= 1.0):  # NaN fails too
             raise ValueError(f"BM25 needs k1 in 0..1,000 and b in 0..1, not {self.k1} and {self.b}")
+
+
+class Asked(NamedTuple):
+    """A question and the moment of the index that answered it."""
+
+    frozen: Frozen
+    postings: list[Postings | None]
+    terms: QueryTerms
+    prior: Prior | None
+    selection: SelectedRows
 
 
 def gather(frozen: Frozen, terms: Sequence[str]) -> list[Postings | None]:
