@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
@@ -129,6 +130,15 @@ cdef inline const double* _doubles(values) except? NULL:
     """The same of a float64 array."""
     cdef const double[::1] view = values
     return &view[0] if view.shape[0] else NULL
+
+
+cdef void* _address(made) except? NULL:
+    """Address of an array that was made here: contiguous, writable and kept alive by the caller."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+    cdef void* at = view.buf
+    PyBuffer_Release(&view)
+    return at
 
 
 cdef class Segment:
@@ -418,9 +428,9 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
         s.mask, s.mask_size = (&flags[0] if flags.shape[0] else NULL), flags.shape[0]
     best, numbers = np.empty(s.k, np.int32), np.empty((2, s.k), np.float64)
     extra, idf, df = np.zeros((2, s.also_count), np.float64), np.zeros(s.terms, np.float64), np.zeros(s.terms, np.int64)
-    s.best, s.score = <int32_t*><size_t>best.ctypes.data, <double*><size_t>numbers.ctypes.data
-    s.match, s.also_score = s.score + s.k, <double*><size_t>extra.ctypes.data
-    s.also_match, s.idf, s.df = s.also_score + s.also_count, <double*><size_t>idf.ctypes.data, <int64_t*><size_t>df.ctypes.data
+    s.best, s.score, s.also_score = <int32_t*>_address(best), <double*>_address(numbers), <double*>_address(extra)
+    s.match, s.also_match = s.score + s.k, s.also_score + s.also_count
+    s.idf, s.df = <double*>_address(idf), <int64_t*>_address(df)
     s.scratch = scratch.memory
     try:
         _lay(&s, &block)

@@ -284,7 +284,7 @@ static void bm25_segment_best(bm25_search *s, int64_t number) {
         end = (base + size) & ~(size - 1);
         end = end < segment->high ? end : segment->high;
         bm25_window(s, number, (int32_t)base, (int32_t)end, lanes);
-        size = size < BM25_WINDOW ? 4 * size : size;
+        size = 4 * size < BM25_WINDOW ? 4 * size : BM25_WINDOW;
     }
     bm25_settle(s, number);
 }

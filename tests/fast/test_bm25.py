@@ -159,7 +159,8 @@ def test_a_list_may_be_older_than_its_segment(kernels: Kernels) -> None:
     asked.handles = [segment_of(kernels, few + later, True)]
     got = asked.ask([1.0] * 9, 1, range(46_000), also=[few[0].rid, later[-1].rid], k=50)
     assert got.df.tolist() == wanted.df.tolist()
-    assert len(got.rids) == 50 and got.rids.max() < 6_000
+    assert len(got.rids) == 50
+    assert got.rids.max() < 6_000
 
 
 def test_nothing_lingers_between_calls(kernels: Kernels) -> None:
