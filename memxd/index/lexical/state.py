@@ -187,6 +187,8 @@ class State:
         )
 
     def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:
+        if not len(rids):
+            return rids
         homes = snapshot.numbers.take(self._home.take(rids, mode="clip"))
         return np.concatenate((homes, self._doc.take(rids, mode="clip")))
 
