@@ -1,6 +1,6 @@
 """BM25 over flat posting lists, compiled. Twin, oracle and documentation: ``bm25_py``; both change together.
 
-The loops are in ``bm25.h`` (how they look at little, and why the answers are exact all the same). Here: the objects that
+The loops are in ``bm25_run.h`` (how they look at little, and why the answers are exact all the same). Here: the objects that
 hold a segment's and a list's addresses, checked once when they are made, and the one entry that fills in a question, runs
 it without the GIL and hands the answer out. What a list remembers between questions (bounds, a few document frequencies)
 is read and written under the GIL only.
@@ -10,13 +10,14 @@ import threading
 
 import numpy as np
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
 from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
 
-cdef extern from "bm25.h" nogil:
+cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:
         const int32_t* rids
         const int32_t* lengths
@@ -37,6 +38,7 @@ cdef extern from "bm25.h" nogil:
         const int32_t* starts
         const float* bounds
         float bound
+        const uint8_t* dense
         int64_t df
         int64_t known_df
         int32_t known_deaths
@@ -89,6 +91,7 @@ cdef extern from "bm25.h" nogil:
         bm25_turn* turns
         int32_t* others
         float* reach
+        float* nearly
         bm25_scratch* scratch
 
     int BM25_BITS
@@ -100,6 +103,7 @@ cdef extern from "bm25.h" nogil:
 cdef extern from "bm25_lists.h" nogil:
     float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
                       int64_t windows, int32_t* starts, float* bounds)
+    void bm25_densify(const int32_t* docs, const uint32_t* packed, int64_t size, uint8_t* dense)
     int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
                    int64_t more_count, int64_t limit)
 
@@ -108,7 +112,12 @@ bm25_pick()
 cdef enum:
     REMEMBERED = 4  # document frequencies kept with a list, by scope
     SHORT = 256  # lists of fewer postings have one bound for every slope
+    DENSE_LEAST = 8_192  # smaller segments have no dense lists
+    DENSE_SHARE = 32  # a list is made dense that holds at least the 32nd part of the documents
+    DENSE_BYTES = 33_554_432  # of all dense lists together; the rest is searched
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
+
+cdef int64_t _dense_bytes = 0
 
 
 cdef inline const int32_t* _ints(values) except? NULL:
@@ -121,6 +130,15 @@ cdef inline const double* _doubles(values) except? NULL:
     """The same of a float64 array."""
     cdef const double[::1] view = values
     return &view[0] if view.shape[0] else NULL
+
+
+cdef void* _address(made) except? NULL:
+    """Address of an array that was made here: contiguous, writable and kept alive by the caller."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(made, &view, PyBUF_SIMPLE | PyBUF_WRITABLE)
+    cdef void* at = view.buf
+    PyBuffer_Release(&view)
+    return at
 
 
 cdef class Segment:
@@ -163,10 +181,12 @@ cdef class _Bounds:
     cdef float bound
     cdef int32_t* starts
     cdef float* bounds
+    cdef int64_t windows
 
     def __dealloc__(self):
         free(self.starts)
         free(self.bounds)
+
 
 
 cdef class Postings:
@@ -177,6 +197,7 @@ cdef class Postings:
     cdef bm25_list list
     cdef tuple held
     cdef _Bounds made
+    cdef uint8_t* dense
     cdef int renewed
     cdef int32_t scope_of[REMEMBERED]
     cdef int32_t deaths_of[REMEMBERED]
@@ -201,6 +222,12 @@ cdef class Postings:
         for i in range(REMEMBERED):
             self.df_of[i] = -1
 
+    def __dealloc__(self):
+        global _dense_bytes
+        if self.dense != NULL:
+            _dense_bytes -= self.limit
+            free(self.dense)
+
     def frequency(self, int32_t doc):
         """See ``bm25_py.Postings.frequency``."""
         cdef int64_t at = bm25_position(self.list.docs, 0, self.size, doc)
@@ -218,6 +245,7 @@ cdef class Postings:
             self.renewed += 1
         made = _Bounds()
         made.fixed, made.slope = fixed, 0.9 * slope if self.size >= SHORT else 0.0
+        made.windows = windows
         if self.size >= SHORT and self.size >= 8 * windows:
             made.starts = <int32_t*>malloc((windows + 1) * sizeof(int32_t))
             made.bounds = <float*>malloc(windows * sizeof(float))
@@ -228,6 +256,22 @@ cdef class Postings:
                                      windows, made.starts, made.bounds)
         self.made = made
         return made
+
+    cdef const uint8_t* densely(self) except? NULL:
+        """The list by document, made when it is long for its segment and there is room."""
+        global _dense_bytes
+        cdef uint8_t* dense
+        if self.dense != NULL or self.limit < DENSE_LEAST or self.size * DENSE_SHARE < self.limit:
+            return self.dense
+        if _dense_bytes + self.limit > DENSE_BYTES:
+            return NULL
+        dense = <uint8_t*>calloc(self.limit, 1)
+        if dense == NULL:
+            return NULL
+        _dense_bytes += self.limit
+        bm25_densify(self.list.docs, self.list.packed, self.list.size, dense)
+        self.dense = dense
+        return dense
 
 
 cdef class _Scratch:
@@ -273,6 +317,7 @@ cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) ex
     cdef int32_t slot = s.scope & (REMEMBERED - 1)
     cdef Postings found
     cdef _Bounds made
+    cdef const bm25_segment* into = s.segments
     for at in range(len(postings)):
         s.lists[at].size, s.lists[at].known_df, s.lists[at].known_deaths = 0, -1, 0
         if postings[at] is None:
@@ -284,7 +329,11 @@ cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) ex
         made = found.bounds_for(<float>s.fixed, <float>s.slope)
         kept.append(made)
         s.lists[at] = found.list
-        s.lists[at].starts, s.lists[at].bounds, s.lists[at].bound = made.starts, made.bounds, made.bound
+        s.lists[at].bound = made.bound
+        if (into[i].size - 1) >> BM25_BITS < made.windows:
+            s.lists[at].starts, s.lists[at].bounds = made.starts, made.bounds
+        if found.limit == into[i].size:
+            s.lists[at].dense = found.densely()
         s.lists[at].known_df = found.df_of[slot] if found.scope_of[slot] == s.scope else -1
         s.lists[at].known_deaths = found.deaths_of[slot]
     return 0
@@ -330,6 +379,7 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     block[0] = malloc(
         (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
         + t * (sizeof(bm25_lane) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+        + s.k * sizeof(float)
     )
     if block[0] == NULL:
         raise MemoryError()
@@ -345,6 +395,7 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     s.turns = <bm25_turn*>(s.said + t)
     s.others = <int32_t*>(s.turns + t)
     s.reach = <float*>(s.others + t)
+    s.nearly = s.reach + t
     return 0
 
 
@@ -377,9 +428,9 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
         s.mask, s.mask_size = (&flags[0] if flags.shape[0] else NULL), flags.shape[0]
     best, numbers = np.empty(s.k, np.int32), np.empty((2, s.k), np.float64)
     extra, idf, df = np.zeros((2, s.also_count), np.float64), np.zeros(s.terms, np.float64), np.zeros(s.terms, np.int64)
-    s.best, s.score = <int32_t*><size_t>best.ctypes.data, <double*><size_t>numbers.ctypes.data
-    s.match, s.also_score = s.score + s.k, <double*><size_t>extra.ctypes.data
-    s.also_match, s.idf, s.df = s.also_score + s.also_count, <double*><size_t>idf.ctypes.data, <int64_t*><size_t>df.ctypes.data
+    s.best, s.score, s.also_score = <int32_t*>_address(best), <double*>_address(numbers), <double*>_address(extra)
+    s.match, s.also_match = s.score + s.k, s.also_score + s.also_count
+    s.idf, s.df = <double*>_address(idf), <int64_t*>_address(df)
     s.scratch = scratch.memory
     try:
         _lay(&s, &block)

@@ -6,18 +6,19 @@ The arithmetic is in dot.h. Each function is one section without the GIL.
 import numpy as np
 
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 cdef extern from "dot.h" nogil:
     ctypedef float (*memxd_dot_fn)(const float *query, const uint16_t *row, Py_ssize_t width)
     memxd_dot_fn memxd_dot_pick(int variant)
+    ctypedef void (*memxd_dots_fn)(const float *query, const uint16_t *one, const uint16_t *two, Py_ssize_t width, float *out)
+    memxd_dots_fn memxd_dots_pick(memxd_dot_fn dot)
     void MEMXD_PREFETCH(const void *address)
 
 cdef extern from "walk.h" nogil:
-    ctypedef struct memxd_near:
-        float cosine
-        int32_t row
+    ctypedef uint64_t memxd_near
+    int32_t memxd_row_of(memxd_near item)
     ctypedef struct memxd_walk:
         const uint16_t *matrix
         const int32_t *rids
@@ -29,6 +30,7 @@ cdef extern from "walk.h" nogil:
         int32_t entry, levels
         const float *query
         memxd_dot_fn dot
+        memxd_dots_fn dots
         const uint8_t *mask
         Py_ssize_t capacity
         const int32_t *chosen
@@ -37,17 +39,36 @@ cdef extern from "walk.h" nogil:
         double share
         memxd_near *found
         Py_ssize_t found_size, scored
+        int stop
+    int memxd_stopped(const memxd_walk *walk)
+    void memxd_stop(memxd_walk *walk)
     int memxd_walk_run(memxd_walk *walk)
     void memxd_walk_free(memxd_walk *walk)
+
+cdef extern from "beside.h" nogil:
+    ctypedef struct memxd_task:
+        void (*run)(void *) noexcept
+        void *state
+        int stage
+    ctypedef struct memxd_helpers:
+        pass
+    memxd_helpers *memxd_helpers_start(int threads)
+    int memxd_post(memxd_helpers *helpers, memxd_task *task)
+    int memxd_done(memxd_task *task)
+    void memxd_finish_task(memxd_helpers *helpers, memxd_task *task, int drop)
+    void memxd_helpers_stop(memxd_helpers *helpers)
+    void memxd_helpers_free(memxd_helpers *helpers)
 
 cdef memxd_dot_fn dot = memxd_dot_pick(0)
 
 # How many rids ahead a row is asked of memory, and where it lies; the rows of one chain lie side by side. Up to
-# KEEP_LOCK rids, a few microseconds, taking the interpreter's lock back would take longer than the work.
+# KEEP_LOCK rids, a few microseconds, taking the interpreter's lock back would take longer than the work. No more than
+# MOST_HELPERS threads look beside those that ask.
 cdef enum:
     AHEAD = 8
     FAR = 32
     KEEP_LOCK = 512
+    MOST_HELPERS = 4
 
 
 def use_portable(bint portable):
@@ -194,39 +215,6 @@ def best_by_rid(query, matrix, head, after, numbers, rids, /):
     return best, told
 
 
-def search_rids(query, matrix, head, after, rids, k, /):
-    cdef const float[::1] q = query
-    cdef const uint16_t[:, ::1] m = matrix.view(np.uint16)
-    cdef const int32_t[::1] h = head, a = after, r = rids
-    cdef Py_ssize_t n = r.shape[0], heads = h.shape[0], width = m.shape[1], i, size = 0
-    cdef Py_ssize_t count = min(m.shape[0], a.shape[0]), limit = min(<Py_ssize_t>k, n)
-    cdef float cosine
-    cdef int32_t row
-    top_rids = np.empty(limit, np.int32)
-    top_cosines = np.empty(limit, np.float32)
-    top_rows = np.empty(limit, np.int32)
-    if limit == 0 or count == 0 or heads == 0 or width == 0:
-        return top_rids[:0], top_cosines[:0], top_rows[:0]
-    cdef int32_t[::1] tr = top_rids, tw = top_rows
-    cdef float[::1] tc = top_cosines
-    with nogil:
-        for i in range(n):
-            if i + AHEAD < n and 0 <= r[i + AHEAD] < heads:
-                prefetch(&m[0, 0], width, count, h[r[i + AHEAD]])
-            if not 0 <= r[i] < heads:
-                continue
-            best_row(&q[0], &m[0, 0], count, width, &a[0], h[r[i]], &cosine, &row)
-            if row < 0:
-                continue
-            if size < limit:
-                sift_up(&tr[0], &tc[0], &tw[0], size, r[i], cosine, row)
-                size += 1
-            elif worse(tc[0], tr[0], cosine, r[i]):
-                sift_down(&tr[0], &tc[0], &tw[0], limit, r[i], cosine, row)
-        order_heap(&tr[0], &tc[0], &tw[0], size)
-    return top_rids[:size], top_cosines[:size], top_rows[:size]
-
-
 cdef struct Best:
     int32_t *rids
     float *cosines
@@ -263,50 +251,230 @@ cdef inline void consider(
             keep(best, rid, cosine, place)
 
 
-def search_graph(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort, /):
+cdef struct Job:
+    memxd_walk walk  # of a scan: the query, the rows and ``chosen``
+    Best best
+    const int32_t *after
+    Py_ssize_t count, end
+    int graph, fine
+
+
+cdef void scan(Job *job) noexcept nogil:
+    """Every chosen rid; ``capacity`` = length of ``head``."""
+    cdef memxd_walk *walk = &job.walk
+    cdef const int32_t *r = walk.chosen
+    cdef Py_ssize_t i, n = walk.chosen_size
+    cdef float cosine
+    cdef int32_t row
+    for i in range(n):
+        if i & 1023 == 0 and memxd_stopped(walk):
+            break
+        if i + AHEAD < n and 0 <= r[i + AHEAD] < walk.capacity:
+            prefetch(walk.matrix, walk.dimension, job.count, walk.head[r[i + AHEAD]])
+        if not 0 <= r[i] < walk.capacity:
+            continue
+        best_row(walk.query, walk.matrix, job.count, walk.dimension, job.after, walk.head[r[i]], &cosine, &row)
+        if row >= 0:
+            keep(&job.best, r[i], cosine, row)
+
+
+cdef void look(Job *job) noexcept nogil:
+    """The graph, then the rows behind it."""
+    cdef memxd_walk *walk = &job.walk
+    cdef uint8_t *done = <uint8_t *>calloc(walk.capacity // 8 + 1, 1)
+    cdef const int32_t *owner = walk.rids
+    cdef Py_ssize_t i
+    job.fine = done != NULL and memxd_walk_run(walk)
+    if job.fine:
+        for i in range(walk.found_size):
+            consider(walk, done, &job.best, job.after, job.count, memxd_row_of(walk.found[i]))
+        for i in range(walk.nodes, job.end):
+            if i + AHEAD < job.end and 0 <= owner[i + AHEAD] < walk.capacity and walk.mask[owner[i + AHEAD]]:
+                prefetch(walk.matrix, walk.dimension, job.count, <int32_t>(i + AHEAD))
+            consider(walk, done, &job.best, job.after, job.count, <int32_t>i)
+    memxd_walk_free(walk)
+    free(done)
+
+
+cdef void do_job(void *of) noexcept nogil:
+    cdef Job *job = <Job *>of
+    if job.best.limit == 0:
+        return
+    if job.graph:
+        look(job)
+    else:
+        scan(job)
+    order_heap(job.best.rids, job.best.cosines, job.best.rows, job.best.size)
+
+
+cdef class Look:
+    """One search of vectors, which may run on another thread: holds every array until that has ended."""
+
+    cdef Job job
+    cdef memxd_task task
+    cdef tuple held
+    cdef object rids, cosines, rows
+    cdef Helpers helpers
+    cdef bint given  # another thread may be at it
+
+    def __dealloc__(self):
+        self.end(True)
+
+    cdef void end(self, bint drop) noexcept:
+        """Nobody else touches the arrays any more."""
+        cdef memxd_helpers *pool
+        if not self.given:
+            return
+        self.given = False
+        pool = self.helpers.pool
+        if not memxd_done(&self.task):
+            if drop:
+                memxd_stop(&self.job.walk)
+            with nogil:
+                memxd_finish_task(pool, &self.task, drop)
+        self.helpers.busy -= 1
+
+    cdef int take(self, matrix, head, after, rids, Py_ssize_t k, const float[::1] q) except -1:
+        """What both kinds of search need."""
+        cdef const uint16_t[:, ::1] m = matrix.view(np.uint16)
+        cdef const int32_t[::1] h = head, a = after, r = rids
+        cdef Py_ssize_t limit = max(0, min(k, r.shape[0]))
+        cdef Job *job = &self.job
+        job.walk.query, job.walk.dimension, job.walk.dot, job.walk.dots = NULL, m.shape[1], dot, memxd_dots_pick(dot)
+        job.walk.capacity, job.walk.chosen_size = h.shape[0], r.shape[0]
+        job.count, job.fine = min(m.shape[0], a.shape[0]), 1
+        self.rids, self.cosines, self.rows = np.empty(limit, np.int32), np.empty(limit, np.float32), np.empty(limit, np.int32)
+        if limit == 0 or job.count == 0 or h.shape[0] == 0 or m.shape[1] == 0:
+            return 0
+        cdef int32_t[::1] tr = self.rids, tw = self.rows
+        cdef float[::1] tc = self.cosines
+        job.best.rids, job.best.cosines, job.best.rows, job.best.limit = &tr[0], &tc[0], &tw[0], limit
+        job.walk.query, job.walk.matrix, job.walk.head, job.walk.chosen = &q[0], &m[0, 0], &h[0], &r[0]
+        job.after = &a[0]
+        return 0
+
+    cdef int take_graph(self, by_row, graph, mask, Py_ssize_t tail_end, effort) except -1:
+        """What the graph needs besides; after ``take``."""
+        cdef const int32_t[::1] owner = by_row, at = graph.at
+        cdef const int32_t[:, ::1] links = graph.links, upper = graph.upper
+        cdef const uint8_t[::1] allowed = mask
+        cdef Job *job = &self.job
+        cdef memxd_walk *walk = &job.walk
+        job.graph, job.end = 1, min(min(tail_end, job.count), owner.shape[0])
+        walk.nodes, walk.fan = min(min(links.shape[0], at.shape[0]), job.end), links.shape[1]
+        walk.blocks, walk.upper_fan, walk.entry, walk.levels = upper.shape[0], upper.shape[1], graph.entry, graph.levels
+        walk.near, walk.some, walk.wide, walk.needed, walk.budget, walk.share = effort
+        walk.capacity = min(allowed.shape[0], walk.capacity)
+        if links.shape[1] > 256 or walk.near < 1:
+            raise ValueError("the query has another length than a row, the graph too many links, or the beam is below 1")
+        if job.end <= 0 or walk.capacity == 0:
+            job.best.limit = 0
+        if job.best.limit == 0:
+            return 0
+        walk.rids, walk.mask = &owner[0], &allowed[0]
+        walk.links = &links[0, 0] if walk.nodes > 0 and walk.fan else NULL
+        walk.at = &at[0] if walk.nodes > 0 else NULL
+        walk.upper = &upper[0, 0] if walk.blocks and walk.upper_fan else NULL
+        return 0
+
+    def result(self):
+        """See ``protocols.Look.result``."""
+        if self.helpers is None:
+            with nogil:
+                do_job(&self.job)
+            self.job.best.limit = 0  # a second time there is nothing to do
+        else:
+            self.end(False)
+        if not self.job.fine:
+            raise MemoryError
+        cdef Py_ssize_t size = self.job.best.size
+        return self.rids[:size], self.cosines[:size], self.rows[:size], self.job.walk.scored
+
+    def drop(self):
+        """See ``protocols.Look.drop``."""
+        self.end(True)
+
+
+cdef Look graph_look(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort):
     cdef const float[::1] q = query
-    cdef const uint16_t[:, ::1] m = matrix.view(np.uint16)
-    cdef const int32_t[::1] h = head, a = after, owner = by_row, at = graph.at, r = rids
-    cdef const int32_t[:, ::1] links = graph.links, upper = graph.upper
-    cdef const uint8_t[::1] allowed = mask
-    cdef Py_ssize_t width = m.shape[1], count = min(m.shape[0], a.shape[0])
-    cdef Py_ssize_t end = min(<Py_ssize_t>tail_end, count, owner.shape[0]), limit = max(0, min(<Py_ssize_t>k, r.shape[0])), i
-    cdef memxd_walk walk
-    cdef Best best
-    cdef uint8_t *done
-    cdef int fine
-    walk.nodes, walk.dimension, walk.fan = min(links.shape[0], at.shape[0], end), width, links.shape[1]
-    walk.blocks, walk.upper_fan, walk.entry, walk.levels = upper.shape[0], upper.shape[1], graph.entry, graph.levels
-    walk.near, walk.some, walk.wide, walk.needed, walk.budget, walk.share = effort
-    walk.capacity = min(allowed.shape[0], h.shape[0])
-    if q.shape[0] != width or links.shape[1] > 256 or walk.near < 1:
+    cdef Look look = Look()
+    if q.shape[0] != matrix.shape[1]:
         raise ValueError("the query has another length than a row, the graph too many links, or the beam is below 1")
-    top_rids, top_cosines, top_rows = np.empty(limit, np.int32), np.empty(limit, np.float32), np.empty(limit, np.int32)
-    if limit == 0 or end <= 0 or width == 0 or walk.capacity == 0:
-        return top_rids[:0], top_cosines[:0], top_rows[:0], 0
-    cdef int32_t[::1] tr = top_rids, tw = top_rows
-    cdef float[::1] tc = top_cosines
-    best.rids, best.cosines, best.rows, best.size, best.limit = &tr[0], &tc[0], &tw[0], 0, limit
-    walk.matrix, walk.rids, walk.head, walk.query, walk.mask = &m[0, 0], &owner[0], &h[0], &q[0], &allowed[0]
-    walk.links = &links[0, 0] if walk.nodes > 0 and walk.fan else NULL
-    walk.at = &at[0] if walk.nodes > 0 else NULL
-    walk.upper = &upper[0, 0] if walk.blocks and walk.upper_fan else NULL
-    walk.chosen, walk.chosen_size, walk.dot = &r[0], r.shape[0], dot
-    done = <uint8_t *>calloc(walk.capacity // 8 + 1, 1)
-    if done == NULL:
-        raise MemoryError
-    with nogil:
-        fine = memxd_walk_run(&walk)
-        if fine:
-            for i in range(walk.found_size):
-                consider(&walk, done, &best, &a[0], count, walk.found[i].row)
-            for i in range(walk.nodes, end):
-                if i + AHEAD < end and 0 <= owner[i + AHEAD] < walk.capacity and allowed[owner[i + AHEAD]]:
-                    prefetch(&m[0, 0], width, count, <int32_t>(i + AHEAD))
-                consider(&walk, done, &best, &a[0], count, <int32_t>i)
-            order_heap(&tr[0], &tc[0], &tw[0], best.size)
-        memxd_walk_free(&walk)
-        free(done)
-    if not fine:
-        raise MemoryError
-    return top_rids[:best.size], top_cosines[:best.size], top_rows[:best.size], walk.scored
+    look.take(matrix, head, after, rids, k, q)
+    look.take_graph(by_row, graph, mask, tail_end, effort)
+    look.held = (query, matrix, head, after, by_row, graph, mask, rids)
+    return look
+
+
+cdef Look rids_look(query, matrix, head, after, rids, k):
+    cdef const float[::1] q = query
+    cdef Look look = Look()
+    look.take(matrix, head, after, rids, k, q)
+    look.held = (query, matrix, head, after, rids)
+    return look
+
+
+def search_rids(query, matrix, head, after, rids, k, /):
+    return rids_look(query, matrix, head, after, rids, k).result()[:3]
+
+
+def search_graph(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort, /):
+    return graph_look(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort).result()
+
+
+cdef class Helpers:
+    """See ``helpers.Helpers``. Everything but the work itself happens under the interpreter's lock."""
+
+    cdef memxd_helpers *pool
+    cdef int threads, cores
+    cdef bint closed
+    cdef Py_ssize_t within, busy
+
+    def __init__(self, int cores):
+        self.cores, self.threads = cores, min(cores // 2, MOST_HELPERS)
+
+    def __dealloc__(self):
+        if self.pool != NULL:
+            memxd_helpers_stop(self.pool)
+            memxd_helpers_free(self.pool)
+
+    def enter(self):
+        """See ``helpers.Helpers.enter``."""
+        self.within += 1
+
+    def leave(self):
+        """See ``helpers.Helpers.leave``."""
+        self.within -= 1
+
+    cdef Look hand_over(self, Look look):
+        if self.pool == NULL:
+            self.pool = memxd_helpers_start(self.threads)
+            if self.pool == NULL:
+                raise MemoryError
+        look.task.run, look.task.state = do_job, &look.job
+        if not memxd_post(self.pool, &look.task):
+            return None
+        look.helpers, look.given = self, True
+        self.busy += 1
+        return look
+
+    cdef bint free(self):
+        return self.within + self.busy < self.cores and self.threads > 0 and not self.closed
+
+    def begin_rids(self, query, matrix, head, after, rids, k, /):
+        """See ``helpers.Helpers.begin_rids``."""
+        return self.hand_over(rids_look(query, matrix, head, after, rids, k)) if self.free() else None
+
+    def begin_graph(self, query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort, /):
+        """See ``helpers.Helpers.begin_graph``."""
+        if not self.free():
+            return None
+        return self.hand_over(graph_look(query, matrix, head, after, by_row, graph, mask, rids, tail_end, k, effort))
+
+    def close(self):
+        """See ``helpers.Helpers.close``."""
+        cdef bint first = not self.closed
+        self.closed = True
+        if first and self.pool != NULL:
+            with nogil:
+                memxd_helpers_stop(self.pool)

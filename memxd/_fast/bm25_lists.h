@@ -1,5 +1,6 @@
-/* What is worked out once for a posting list and kept with it: that it is one (bm25_check), and what its documents can add
- * at most (bm25_bounds). Part of bm25.h, which explains the windows; called by _bm25.pyx.
+/* What is worked out once for a posting list and kept with it: that it is one (bm25_check), what its documents can add
+ * at most (bm25_bounds), and the frequencies of a long one by document (bm25_densify). bm25_run.h explains what for;
+ * called by _bm25.pyx.
  */
 #ifndef MEMXD_BM25_LISTS_H
 #define MEMXD_BM25_LISTS_H
@@ -26,6 +27,11 @@ static float bm25_bounds(const int32_t *docs, const uint32_t *packed, int64_t si
     if (starts)
         while (window < windows) starts[++window] = (int32_t)size;
     return most;
+}
+
+/* A list by document: its frequency, 255 = that or more. `dense` is zero at first. */
+static void bm25_densify(const int32_t *docs, const uint32_t *packed, int64_t size, uint8_t *dense) {
+    for (int64_t i = 0; i < size; i++) dense[docs[i]] = (uint8_t)(packed[i] >> 16 < 255 ? packed[i] >> 16 : 255);
 }
 
 /* 0 = documents ascend within 0..limit-1, every frequency is >= 1, `more` names exactly the large ones in order. */

@@ -10,6 +10,8 @@
 #include <string.h>
 
 typedef float (*memxd_dot_fn)(const float *query, const uint16_t *row, ptrdiff_t width);
+/* Two rows at once, whose sums do not wait for each other. */
+typedef void (*memxd_dots_fn)(const float *query, const uint16_t *one, const uint16_t *two, ptrdiff_t width, float *out);
 
 /* The empty volatile statement keeps GCC from taking a function that only prefetches for one without effect, whose
  * calls it removes. */
@@ -58,6 +60,11 @@ static float memxd_dot_portable(const float *query, const uint16_t *row, ptrdiff
     return memxd_finish(lane, query, row, whole, width);
 }
 
+static void memxd_dots_portable(const float *query, const uint16_t *one, const uint16_t *two, ptrdiff_t width, float *out) {
+    out[0] = memxd_dot_portable(query, one, width);
+    out[1] = memxd_dot_portable(query, two, width);
+}
+
 #if (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
 #define MEMXD_DOT_X86 1
@@ -83,6 +90,32 @@ __attribute__((target("avx2,f16c"))) static float memxd_dot_avx2(const float *qu
     _mm256_storeu_ps(lane + 8, high);
     return memxd_finish(lane, query, row, whole, width);
 }
+
+__attribute__((target("avx2,f16c"))) static void memxd_dots_avx2(const float *query, const uint16_t *one,
+                                                                 const uint16_t *two, ptrdiff_t width, float *out) {
+    __m256 low[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, high[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    const uint16_t *row[2] = {one, two};
+    if (width & 15) {
+        out[0] = memxd_dot_avx2(query, one, width);
+        out[1] = memxd_dot_avx2(query, two, width);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < width; i += 16) {
+        const __m256 q = _mm256_loadu_ps(query + i), r = _mm256_loadu_ps(query + i + 8);
+        for (int j = 0; j < 2; j++) {
+            const __m256 a = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row[j] + i)));
+            const __m256 b = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(row[j] + i + 8)));
+            low[j] = _mm256_add_ps(low[j], _mm256_mul_ps(q, a));
+            high[j] = _mm256_add_ps(high[j], _mm256_mul_ps(r, b));
+        }
+    }
+    for (int j = 0; j < 2; j++) {
+        const __m256 eight = _mm256_add_ps(low[j], high[j]);
+        const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+        const __m128 pair = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        out[j] = _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+    }
+}
 #endif
 
 #if defined(__aarch64__) && defined(__ARM_NEON)
@@ -101,6 +134,11 @@ static float memxd_dot_neon(const float *query, const uint16_t *row, ptrdiff_t w
     for (int j = 0; j < 4; j++) vst1q_f32(lane + 4 * j, part[j]);
     return memxd_finish(lane, query, row, whole, width);
 }
+
+static void memxd_dots_neon(const float *query, const uint16_t *one, const uint16_t *two, ptrdiff_t width, float *out) {
+    out[0] = memxd_dot_neon(query, one, width);
+    out[1] = memxd_dot_neon(query, two, width);
+}
 #endif
 
 /* variant: 0 = the best this processor has, 1 = portable. */
@@ -113,6 +151,16 @@ static memxd_dot_fn memxd_dot_pick(int variant) {
     return memxd_dot_neon;
 #endif
     return memxd_dot_portable;
+}
+
+/* What goes with it. */
+static memxd_dots_fn memxd_dots_pick(memxd_dot_fn dot) {
+#if defined(MEMXD_DOT_X86)
+    if (dot == memxd_dot_avx2) return memxd_dots_avx2;
+#elif defined(MEMXD_DOT_NEON)
+    if (dot == memxd_dot_neon) return memxd_dots_neon;
+#endif
+    return memxd_dots_portable;
 }
 
 #endif

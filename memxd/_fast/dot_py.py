@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memxd._fast.arrays import F32, I32, U8
+from memxd._fast.helpers import Helpers
 
-__all__ = ["Effort", "GraphArrays", "best_by_rid", "dot_rows", "search_graph", "search_rids"]
+__all__ = ["Effort", "GraphArrays", "Helpers", "best_by_rid", "dot_rows", "search_graph", "search_rids"]
 
 F16 = NDArray[np.float16]
 

@@ -132,6 +132,49 @@ class ChooseKernel(Protocol):
     def group(self, scope: I32, state: U8) -> tuple[I32, I32]: ...
 
 
+class Look(Protocol):
+    """A search of vectors that another thread may be at. It holds its arrays until nobody is."""
+
+    def result(self) -> tuple[I32, F32, I32, int]:
+        """What ``search_graph`` would have answered, or ``search_rids`` with 0 behind it; waits for it. Raises
+        MemoryError."""
+        ...
+
+    def drop(self) -> None:
+        """The answer is not wanted: returns as soon as nobody is at it any more."""
+        ...
+
+
+class Helpers(Protocol):
+    """Implemented by ``_dot.Helpers`` and its twin in ``helpers``, which documents each function."""
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def begin_graph(
+        self,
+        query: F32,
+        matrix: NDArray[np.float16],
+        head: I32,
+        after: I32,
+        by_row: I32,
+        graph: GraphArrays,
+        mask: U8,
+        rids: I32,
+        tail_end: int,
+        k: int,
+        effort: Effort,
+        /,
+    ) -> Look | None: ...
+
+    def begin_rids(
+        self, query: F32, matrix: NDArray[np.float16], head: I32, after: I32, rids: I32, k: int, /
+    ) -> Look | None: ...
+
+    def close(self) -> None: ...
+
+
 class DotKernel(Protocol):
     """Implemented by ``_dot`` and ``dot_py``; the latter documents each function."""
 
@@ -160,3 +203,5 @@ class DotKernel(Protocol):
         effort: Effort,
         /,
     ) -> tuple[I32, F32, I32, int]: ...
+
+    def Helpers(self, cores: int, /) -> Helpers: ...  # a class of the module

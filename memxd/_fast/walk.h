@@ -12,10 +12,8 @@
 /* How many rows of a selection a walk through it begins from. */
 #define MEMXD_SPREAD 64
 
-typedef struct {
-    float cosine;
-    int32_t row;
-} memxd_near;
+/* A row and how near it is, as one number that is the larger the nearer, the lower row first among equals. */
+typedef uint64_t memxd_near;
 
 typedef struct {
     /* rows and graph; nodes = rows that the graph and every by-row array cover */
@@ -26,6 +24,7 @@ typedef struct {
     /* the question: what is selected, and how hard to look */
     const float *query;
     memxd_dot_fn dot;
+    memxd_dots_fn dots;
     const uint8_t *mask;
     ptrdiff_t capacity;
     const int32_t *chosen;
@@ -35,6 +34,7 @@ typedef struct {
     /* the answer: found rows in no order, and how many vectors were compared */
     memxd_near *found;
     ptrdiff_t found_size, scored;
+    int stop; /* set by another thread: nobody wants the answer any more */
     /* work space */
     ptrdiff_t beam;
     int through;
@@ -42,36 +42,81 @@ typedef struct {
     memxd_near *open;
     ptrdiff_t open_size, open_room;
     int32_t *batch, *detour;
+    float *cosines; /* of the batch */
 } memxd_walk;
 
-static inline int memxd_nearer(memxd_near a, memxd_near b) {
-    return a.cosine > b.cosine || (a.cosine == b.cosine && a.row < b.row);
+static inline memxd_near memxd_as_near(float cosine, int32_t row) {
+    uint32_t bits;
+    cosine += 0.0f; /* the two zeros are equal */
+    memcpy(&bits, &cosine, sizeof bits);
+    bits = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~row;
 }
 
-/* A heap with the nearest (sign 1) or the farthest (sign 0) entry at its root. */
-static inline int memxd_above(memxd_near a, memxd_near b, int sign) { return sign ? memxd_nearer(a, b) : memxd_nearer(b, a); }
+static inline int32_t memxd_row_of(memxd_near item) { return (int32_t) ~(uint32_t)item; }
 
-static inline void memxd_push(memxd_near *heap, ptrdiff_t hole, memxd_near item, int sign) {
-    while (hole > 0) {
-        const ptrdiff_t parent = (hole - 1) / 2;
-        if (!memxd_above(item, heap[parent], sign)) break;
-        heap[hole] = heap[parent];
-        hole = parent;
+/* Two heaps: with the nearest entry at its root, and with the farthest. */
+static inline void memxd_push_nearest(memxd_near *heap, ptrdiff_t hole, memxd_near item) {
+    while (hole > 0 && item > heap[(hole - 1) / 2]) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
     }
     heap[hole] = item;
 }
 
-static inline void memxd_replace(memxd_near *heap, ptrdiff_t size, memxd_near item, int sign) {
-    ptrdiff_t hole = 0;
-    for (;;) {
-        ptrdiff_t child = 2 * hole + 1;
-        if (child >= size) break;
-        if (child + 1 < size && memxd_above(heap[child + 1], heap[child], sign)) child++;
-        if (!memxd_above(heap[child], item, sign)) break;
+static inline void memxd_push_farthest(memxd_near *heap, ptrdiff_t hole, memxd_near item) {
+    while (hole > 0 && item < heap[(hole - 1) / 2]) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = item;
+}
+
+/* In the place of the root. */
+static inline void memxd_sink_nearest(memxd_near *heap, ptrdiff_t size, memxd_near item) {
+    ptrdiff_t hole = 0, child = 1;
+    for (; child + 1 < size; child = 2 * hole + 1) {
+        child += heap[child + 1] > heap[child];
+        if (heap[child] <= item) break;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (child + 1 == size && heap[child] > item) {
         heap[hole] = heap[child];
         hole = child;
     }
     heap[hole] = item;
+}
+
+static inline void memxd_sink_farthest(memxd_near *heap, ptrdiff_t size, memxd_near item) {
+    ptrdiff_t hole = 0, child = 1;
+    for (; child + 1 < size; child = 2 * hole + 1) {
+        child += heap[child + 1] < heap[child];
+        if (heap[child] >= item) break;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (child + 1 == size && heap[child] < item) {
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    heap[hole] = item;
+}
+
+static inline int memxd_stopped(const memxd_walk *w) {
+#if defined(__GNUC__) || defined(__clang__)
+    return __atomic_load_n(&w->stop, __ATOMIC_RELAXED);
+#else
+    return w->stop;
+#endif
+}
+
+static inline void memxd_stop(memxd_walk *w) {
+#if defined(__GNUC__) || defined(__clang__)
+    __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
+#else
+    w->stop = 1;
+#endif
 }
 
 static inline int memxd_selected(const memxd_walk *w, int32_t row) {
@@ -102,24 +147,25 @@ static inline int memxd_meet(memxd_walk *w, int32_t row) {
 static inline int memxd_has(const memxd_walk *w, int32_t row) { return row >= 0 && row < w->nodes; }
 
 /* The upper levels: from the entry, always to the nearest neighbour, down to level 1. */
-static inline memxd_near memxd_descend(memxd_walk *w) {
-    memxd_near here = {0, w->entry};
-    here.cosine = memxd_cosine(w, here.row);
+static inline int32_t memxd_descend(memxd_walk *w) {
+    int32_t here = w->entry;
+    const float first = memxd_cosine(w, here);
+    memxd_near next = first == first ? memxd_as_near(first, here) : ~(uint64_t)(uint32_t)here; /* damaged: no way on */
     for (int32_t level = w->levels; level > 0; level--)
         for (;;) {
-            memxd_near next = here;
-            const int64_t block = (int64_t)w->at[here.row] + level - 1;
-            if (w->at[here.row] < 0 || block >= w->blocks) break;
+            const int64_t block = (int64_t)w->at[here] + level - 1;
+            if (w->at[here] < 0 || block >= w->blocks) break;
             const int32_t *list = w->upper + block * w->upper_fan;
             for (ptrdiff_t i = 0; i < w->upper_fan; i++)
                 if (memxd_has(w, list[i])) memxd_fetch_row(w, list[i]);
             for (ptrdiff_t i = 0; i < w->upper_fan; i++) {
                 if (!memxd_has(w, list[i])) continue;
-                const memxd_near other = {memxd_cosine(w, list[i]), list[i]};
-                if (memxd_nearer(other, next)) next = other;
+                const float cosine = memxd_cosine(w, list[i]);
+                const memxd_near other = memxd_as_near(cosine, list[i]);
+                if (cosine == cosine && other > next) next = other;
             }
-            if (next.row == here.row) break;
-            here = next;
+            if (memxd_row_of(next) == here) break;
+            here = memxd_row_of(next);
             if (w->scored > w->budget) break;
         }
     return here;
@@ -127,9 +173,12 @@ static inline memxd_near memxd_descend(memxd_walk *w) {
 
 /* A met row takes its place among what is still to be looked at, and among the found when it is selected.
  * Answers 0 when memory runs out. */
-static inline int memxd_offer(memxd_walk *w, memxd_near item, int selected) {
-    if (item.cosine != item.cosine) return 1; /* a damaged row */
-    if (w->found_size == w->beam && !memxd_nearer(item, w->found[0])) return 1;
+static inline int memxd_offer(memxd_walk *w, int32_t row, float cosine, int selected) {
+    const memxd_near item = memxd_as_near(cosine, row);
+    if (cosine != cosine) return 1; /* a damaged row */
+    if (w->found_size == w->beam && item <= w->found[0]) return 1;
+    MEMXD_PREFETCH(w->links + row * w->fan);
+    MEMXD_PREFETCH(w->links + row * w->fan + 16);
     if (w->open_size == w->open_room) {
         const ptrdiff_t room = w->open_room * 2;
         memxd_near *more = (memxd_near *)realloc(w->open, (size_t)room * sizeof *more);
@@ -137,13 +186,12 @@ static inline int memxd_offer(memxd_walk *w, memxd_near item, int selected) {
         w->open = more;
         w->open_room = room;
     }
-    memxd_push(w->open, w->open_size++, item, 1);
-    MEMXD_PREFETCH(w->links + item.row * w->fan);
+    memxd_push_nearest(w->open, w->open_size++, item);
     if (!selected) return 1;
     if (w->found_size < w->beam)
-        memxd_push(w->found, w->found_size++, item, 0);
+        memxd_push_farthest(w->found, w->found_size++, item);
     else
-        memxd_replace(w->found, w->beam, item, 0);
+        memxd_sink_farthest(w->found, w->beam, item);
     return 1;
 }
 
@@ -177,17 +225,26 @@ static inline ptrdiff_t memxd_gather(memxd_walk *w, int32_t row) {
     return size;
 }
 
+/* The cosines of the batch. */
+static inline void memxd_compare(memxd_walk *w, ptrdiff_t size) {
+    ptrdiff_t i = 0;
+    for (; i + 1 < size; i += 2)
+        w->dots(w->query, w->matrix + w->batch[i] * w->dimension, w->matrix + w->batch[i + 1] * w->dimension,
+                w->dimension, w->cosines + i);
+    if (i < size) w->cosines[i] = w->dot(w->query, w->matrix + w->batch[i] * w->dimension, w->dimension);
+    w->scored += size;
+}
+
 /* Level 0 from the given rows on. Answers 0 when memory runs out. */
 static inline int memxd_spread(memxd_walk *w) {
-    while (w->open_size && w->scored <= w->budget) {
+    while (w->open_size && w->scored <= w->budget && !memxd_stopped(w)) {
         const memxd_near here = w->open[0];
-        if (w->found_size == w->beam && memxd_nearer(w->found[0], here)) break;
-        if (--w->open_size) memxd_replace(w->open, w->open_size, w->open[w->open_size], 1);
-        const ptrdiff_t size = memxd_gather(w, here.row);
-        for (ptrdiff_t i = 0; i < size; i++) {
-            const memxd_near item = {memxd_cosine(w, w->batch[i]), w->batch[i]};
-            if (!memxd_offer(w, item, 1)) return 0; /* whatever gathers counts */
-        }
+        if (w->found_size == w->beam && w->found[0] > here) break;
+        if (--w->open_size) memxd_sink_nearest(w->open, w->open_size, w->open[w->open_size]);
+        const ptrdiff_t size = memxd_gather(w, memxd_row_of(here));
+        memxd_compare(w, size);
+        for (ptrdiff_t i = 0; i < size; i++)
+            if (!memxd_offer(w, w->batch[i], w->cosines[i], 1)) return 0; /* whatever gathers counts */
     }
     return 1;
 }
@@ -195,8 +252,7 @@ static inline int memxd_spread(memxd_walk *w) {
 /* Meet and offer one row to begin from. Answers 0 when memory runs out. */
 static inline int memxd_begin_at(memxd_walk *w, int32_t row) {
     if (!memxd_has(w, row) || !memxd_meet(w, row)) return 1;
-    const memxd_near item = {memxd_cosine(w, row), row};
-    return memxd_offer(w, item, !w->through || memxd_selected(w, row));
+    return memxd_offer(w, row, memxd_cosine(w, row), !w->through || memxd_selected(w, row));
 }
 
 /* Selected rows, spread over the selection: a walk that begins far from the question in each of its regions. */
@@ -225,7 +281,7 @@ static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected) {
     if (w->beam > w->nodes) w->beam = w->nodes; /* room for more is never needed */
     from = (int32_t *)malloc((size_t)(selected + 1) * sizeof *from);
     for (ptrdiff_t i = 0; from && i < w->found_size; i++)
-        if (size < selected && memxd_selected(w, w->found[i].row)) from[size++] = w->found[i].row;
+        if (size < selected && memxd_selected(w, memxd_row_of(w->found[i]))) from[size++] = memxd_row_of(w->found[i]);
     room = (memxd_near *)realloc(w->found, (size_t)(w->beam + 1) * sizeof *room);
     if (room) w->found = room;
     w->through = 1;
@@ -240,18 +296,19 @@ static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected) {
 
 static inline int memxd_look(memxd_walk *w) {
     ptrdiff_t selected = 0;
-    memxd_near nearest;
+    memxd_near nearest = 0;
+    int32_t here;
     if (!memxd_has(w, w->entry)) return 1;
-    nearest = memxd_descend(w);
+    here = memxd_descend(w);
     w->beam = w->near;
     w->through = 0;
-    if (!memxd_begin_at(w, nearest.row) || !memxd_spread(w)) return 0;
+    if (!memxd_begin_at(w, here) || !memxd_spread(w)) return 0;
     for (ptrdiff_t i = 0; i < w->found_size; i++) {
-        selected += memxd_selected(w, w->found[i].row);
-        if (memxd_nearer(w->found[i], nearest)) nearest = w->found[i];
+        selected += memxd_selected(w, memxd_row_of(w->found[i]));
+        if (w->found[i] > nearest) nearest = w->found[i];
     }
     if (selected >= w->needed && 2.0 * (double)selected >= w->share * (double)w->found_size) return 1;
-    w->batch[0] = nearest.row;
+    w->batch[0] = w->found_size ? memxd_row_of(nearest) : here;
     return memxd_look_through(w, selected);
 }
 
@@ -266,11 +323,13 @@ static int memxd_walk_run(memxd_walk *w) {
     w->seen = (uint8_t *)calloc((size_t)(w->nodes / 8 + 1), 1);
     w->batch = (int32_t *)malloc((size_t)(w->fan * (w->fan + 1) + 1) * sizeof(int32_t));
     w->detour = (int32_t *)malloc((size_t)(w->fan + 1) * sizeof(int32_t));
-    fine = w->found && w->open && w->seen && w->batch && w->detour && memxd_look(w);
+    w->cosines = (float *)malloc((size_t)(w->fan * (w->fan + 1) + 1) * sizeof(float));
+    fine = w->found && w->open && w->seen && w->batch && w->detour && w->cosines && memxd_look(w);
     free(w->open);
     free(w->seen);
     free(w->batch);
     free(w->detour);
+    free(w->cosines);
     return fine;
 }
 

@@ -21,8 +21,9 @@ from memxd.engine.wordmatch import prior
 from memxd.errors import IndexUnavailableError
 from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits, Prior, QueryTerms
+from memxd.index.lexical.searching import Asked
 from memxd.index.selection import Selection
-from memxd.index.vector import VectorHits
+from memxd.index.vector import Probe, VectorHits
 from memxd.model import Deadline, Degradation, DegradedCause, IndexKind, Mode
 from memxd.text import cjk_share
 
@@ -68,6 +69,26 @@ class Candidates:
         return max(len(self.legs.vector_rids), len(self.legs.keyword_rids))
 
 
+class _Look:
+    """One look for candidates under way; what a leg could not do is told in ``degraded``, by meaning first."""
+
+    __slots__ = ("deadline", "degraded", "hits", "plan", "question", "selection", "vector", "words")
+
+    def __init__(
+        self,
+        plan: Plan,
+        question: Analysed,
+        vector: NDArray[np.float32] | None,
+        selection: Selection,
+        deadline: Deadline,
+    ) -> None:
+        self.plan, self.question, self.vector, self.selection = plan, question, vector, selection
+        self.deadline = deadline
+        self.degraded: list[Degradation] = []
+        self.hits: VectorHits | None = None
+        self.words: LexicalHits | None = None
+
+
 class Legs:
     """Asks the indexes. One per engine; holds no state of a search."""
 
@@ -85,90 +106,127 @@ class Legs:
     ) -> Candidates:
         """Candidates of both legs for ``query`` (``vector`` float32 [d], None = do not look by meaning).
 
-        ``lap(stage)`` is told when a leg is done.
+        Where another thread is free, it looks by meaning while this one looks for words. ``lap(stage)`` is told when a
+        leg is done.
 
         Raises IndexUnavailableError when no leg that was asked can answer.
         """
-        degraded: list[Degradation] = []
-        question = analyse(query)
-        hits = self._by_meaning(plan, vector, selection, deadline, degraded)
-        lap("vector")
-        words = self._by_words(plan, question, hits, selection, deadline, degraded)
-        lap("keyword")
+        helpers = self._indexes.vector.helpers
+        helpers.enter()
+        try:
+            look = _Look(plan, analyse(query), vector, selection, deadline)
+            begun = self._begin(look)
+            legs, chunks = self._in_turn(look, lap) if begun is None else self._at_once(look, begun, lap)
+        finally:
+            helpers.leave()
+        hits, words = look.hits, look.words
         if hits is None and words is None and plan.mode is not Mode.VECTOR:
             raise IndexUnavailableError(
                 "neither index can answer now; AdminService.Status tells why, AdminService.Rebuild mends it"
             )
         if hits is None and plan.mode is Mode.VECTOR:
             raise IndexUnavailableError(
-                f"{degraded[-1].message if degraded else 'the vector index cannot answer now'}; "
+                f"{look.degraded[-1].message if look.degraded else 'the vector index cannot answer now'}; "
                 "mode keyword still answers"
             )
-        return self._complete(question, hits, words, vector, degraded)
+        near = _NO_RIDS if hits is None else hits.chunks
+        return Candidates(look.question, legs, near, chunks, hits is not None, words is not None, look.degraded)
 
-    def _by_meaning(
-        self,
-        plan: Plan,
-        vector: NDArray[np.float32] | None,
-        selection: Selection,
-        deadline: Deadline,
-        degraded: list[Degradation],
-    ) -> VectorHits | None:
-        if vector is None or plan.mode is Mode.KEYWORD:
+    # -- one leg after the other, or both at once ----------------------------------------------------------------------
+
+    def _in_turn(self, look: _Look, lap: Callable[[str], None]) -> tuple[RankLegs, Int32]:
+        hits = look.hits = self._by_meaning(look, None)
+        lap("vector")
+        words, _ = self._by_words(look, _NO_RIDS if hits is None else hits.rids)
+        lap("keyword")
+        told = None if hits is None or words is None else (words.also_scores, words.also_match)
+        cosines, chunks = self._cosines(look) if hits is not None else (None, _NO_RIDS)
+        return _completed(look, told, cosines), chunks
+
+    def _at_once(self, look: _Look, begun: Probe, lap: Callable[[str], None]) -> tuple[RankLegs, Int32]:
+        """While another thread looks by meaning. What happens here, it has ended when this returns."""
+        try:
+            _, asked = self._by_words(look, _NO_RIDS)
+            cosines, chunks = self._cosines(look)
+            lap("keyword")
+            hits = look.hits = self._by_meaning(look, begun)
+        except BaseException:
+            begun.drop()
+            raise
+        told = None
+        if hits is None:
+            cosines, chunks = None, _NO_RIDS
+        elif asked is not None:
+            told = self._indexes.lexical.also(asked, hits.rids)
+        lap("vector")  # what it took longer than the words
+        return _completed(look, told, cosines), chunks
+
+    # -- each leg ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, look: _Look) -> Probe | None:
+        """Both legs at once, when both are asked and it pays. What is wrong with an index ``_by_meaning`` will tell."""
+        if look.vector is None or look.plan.mode is not Mode.HYBRID:
             return None
         try:
             self._indexes.require(IndexKind.VECTOR)
-            hits = self._indexes.vector.search(vector, selection, plan.candidates, exact=plan.exact, deadline=deadline)
+            plan, index = look.plan, self._indexes.vector
+            return index.begin(look.vector, look.selection, plan.candidates, exact=plan.exact, deadline=look.deadline)
+        except IndexUnavailableError:
+            return None
+
+    def _by_meaning(self, look: _Look, begun: Probe | None) -> VectorHits | None:
+        plan, index = look.plan, self._indexes.vector
+        if look.vector is None or plan.mode is Mode.KEYWORD:
+            return None
+        try:
+            if begun is not None:
+                hits = index.finish(begun)
+            else:
+                self._indexes.require(IndexKind.VECTOR)
+                hits = index.search(
+                    look.vector, look.selection, plan.candidates, exact=plan.exact, deadline=look.deadline
+                )
         except IndexUnavailableError as error:
-            degraded.append(Degradation(DegradedCause.VECTOR_INDEX_UNAVAILABLE, error.message))
+            look.degraded.insert(0, Degradation(DegradedCause.VECTOR_INDEX_UNAVAILABLE, error.message))
             return None
         if plan.cosine_floor > -1.0:
             near = hits.cosines > plan.cosine_floor
             hits = VectorHits(hits.rids[near], hits.cosines[near], hits.chunks[near])
         return hits
 
-    def _by_words(
-        self,
-        plan: Plan,
-        question: Analysed,
-        vector_hits: VectorHits | None,
-        selection: Selection,
-        deadline: Deadline,
-        degraded: list[Degradation],
-    ) -> LexicalHits | None:
+    def _by_words(self, look: _Look, also: Int32) -> tuple[LexicalHits | None, Asked | None]:
+        plan, question = look.plan, look.question
         if plan.mode is Mode.VECTOR:
-            return None
-        also = vector_hits.rids if vector_hits is not None else None
+            return None, None
         try:
             self._indexes.require(IndexKind.KEYWORD)
-            return self._indexes.lexical.search(
-                question.terms, selection, plan.candidates, also, deadline, question.prior
+            look.words, asked = self._indexes.lexical.ask(
+                question.terms, look.selection, plan.candidates, also, look.deadline, question.prior
             )
         except IndexUnavailableError as error:
-            degraded.append(Degradation(DegradedCause.KEYWORD_INDEX_UNAVAILABLE, error.message))
-            return None
+            look.degraded.append(Degradation(DegradedCause.KEYWORD_INDEX_UNAVAILABLE, error.message))
+            return None, None
+        return look.words, asked
 
-    def _complete(
-        self,
-        question: Analysed,
-        hits: VectorHits | None,
-        words: LexicalHits | None,
-        vector: NDArray[np.float32] | None,
-        degraded: list[Degradation],
-    ) -> Candidates:
-        """Both legs' hits, each with its evidence in the other leg."""
-        cosines, chunks = None, _NO_RIDS
-        if hits is not None and words is not None and vector is not None and len(words.rids):
-            cosines, chunks = self._indexes.vector.cosines(vector, words.rids)
-        legs = RankLegs(
-            _NO_RIDS if hits is None else hits.rids,
-            _NO_SCORES if hits is None else hits.cosines,
-            None if words is None or hits is None else words.also_scores,
-            None if words is None or hits is None else words.also_match,
-            _NO_RIDS if words is None else words.rids,
-            cosines,
-            _NO_SCORES if words is None else words.scores,
-            _NO_SCORES if words is None else words.match,
-        )
-        vector_chunks = _NO_RIDS if hits is None else hits.chunks
-        return Candidates(question, legs, vector_chunks, chunks, hits is not None, words is not None, degraded)
+    def _cosines(self, look: _Look) -> tuple[NDArray[np.float64] | None, Int32]:
+        """Of the hits by words, with the number of each one's best chunk."""
+        if look.vector is None or look.words is None or not len(look.words.rids):
+            return None, _NO_RIDS
+        return self._indexes.vector.cosines(look.vector, look.words.rids)
+
+
+def _completed(
+    look: _Look, told: tuple[NDArray[np.float64], NDArray[np.float64]] | None, cosines: NDArray[np.float64] | None
+) -> RankLegs:
+    """Both legs' hits, each with its evidence in the other leg; ``told``: what the words say of the hits by meaning."""
+    hits, words = look.hits, look.words
+    return RankLegs(
+        _NO_RIDS if hits is None else hits.rids,
+        _NO_SCORES if hits is None else hits.cosines,
+        None if told is None else told[0],
+        None if told is None else told[1],
+        _NO_RIDS if words is None else words.rids,
+        cosines,
+        _NO_SCORES if words is None else words.scores,
+        _NO_SCORES if words is None else words.match,
+    )

@@ -24,7 +24,7 @@ def _break(engine: Engine, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(change: Change) -> None:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr(getattr(engine._indexes, index), "apply", fail)
+    monkeypatch.setattr(getattr(engine._indexes, index), "apply_all", fail)
     engine.store(A, NewMemory("The vet is called Marlow", allow_duplicate=True))
     monkeypatch.undo()
 

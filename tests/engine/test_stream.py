@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memxd.engine.stream import groups
+from memxd.engine.stream import ahead, groups
 
 
 def test_everything_comes_once_and_in_order() -> None:
@@ -62,3 +62,38 @@ def test_a_stream_that_groups_by_itself_is_asked_directly() -> None:
     before = threading.active_count()
     assert list(groups(Ready(), 3)) == [[0, 1, 2]]
     assert threading.active_count() == before
+
+
+def test_the_next_one_is_made_while_the_last_one_is_used() -> None:
+    made = threading.Semaphore(0)
+
+    def items() -> Iterator[int]:
+        for n in range(3):
+            made.release()
+            yield n
+
+    stream = ahead(items(), "memxd-stream-ready")
+    assert next(stream) == 0
+    assert all(made.acquire(timeout=5) for _ in range(2)), "nothing was made ahead"
+    assert list(stream) == [1, 2]
+
+
+def test_ahead_tells_an_error_after_what_was_before_it() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise ConnectionError("gone")
+
+    seen: list[int] = []
+    with pytest.raises(ConnectionError):
+        seen.extend(ahead(broken(), "memxd-stream-ready"))
+    assert seen == [1]
+
+
+def test_leaving_early_ends_the_thread_that_works_ahead() -> None:
+    stream = ahead(iter(range(10_000)), "memxd-stream-ahead")
+    next(stream)
+    stream.close()
+    for thread in threading.enumerate():
+        if thread.name == "memxd-stream-ahead":
+            thread.join(timeout=5)
+            assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""What goes into and comes out of the keyword leg, as frozen dataclasses.
+"""What goes into and comes out of the keyword leg, as immutable values.
 
 Owns the shapes ``analyzer.query_terms`` and ``LexicalIndex.search`` speak in, and their dtypes. Computes nothing.
 The engine passes them along; the lexical index makes and reads them.
@@ -7,7 +7,7 @@ The engine passes them along; the lexical index makes and reads them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -71,8 +71,7 @@ class SelectedRows(Protocol):
     def __len__(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalHits:
+class LexicalHits(NamedTuple):
     """The best rows by BM25 of a selection, by the statistics of its scope.
 
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.

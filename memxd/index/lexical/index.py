@@ -17,21 +17,21 @@ from pathlib import Path
 import numpy as np
 import whoosh
 
-from memxd._fast.bm25_py import Bm25Kernel
+from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
 from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
-from memxd.index.lexical.hits import Int32, LexicalHits, Prior, QueryTerms, SelectedRows
+from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build
-from memxd.index.lexical.searching import FEW
+from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
-from memxd.index.lexical.state import Entry, State
+from memxd.index.lexical.state import Entry, Frozen, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
-__all__ = ["LexicalIndex"]
+__all__ = ["Asked", "LexicalIndex"]
 
 _log = logging.getLogger(__name__)
 _FORMAT = 2
@@ -151,27 +151,43 @@ class LexicalIndex:
         Statistics (N, df, average length) are counted over every living row of the selection's scope. ``prior`` smooths
         the word match. Raises IndexUnavailableError when closed or damaged, DeadlineExceededError.
         """
+        besides = _NOTHING if also is None else np.ascontiguousarray(also, np.int32)
+        return self.ask(terms, selection, k, besides, deadline, prior)[0]
+
+    def ask(
+        self, terms: QueryTerms, selection: SelectedRows, k: int, also: Int32, deadline: Deadline, prior: Prior | None
+    ) -> tuple[LexicalHits, Asked]:
+        """As ``search``, and what the method ``also`` needs to answer for more rows later."""
         self._check()
         deadline.check()
-        besides = _NOTHING if also is None else np.ascontiguousarray(also, np.int32)
-        few = selection.rids if len(selection) <= FEW else None
-        try:
-            frozen = self._state.freeze(terms.terms, selection.scope_no, besides, few)
-            postings = searching.gather(frozen, terms.terms)
-        except DamagedError as error:
-            raise self._damaged(error) from error
-        return searching.hits(terms, searching.score(self._bm25, frozen, postings, terms, prior, selection, k, besides))
+        frozen, postings = self._freeze(terms, selection, also, selection.rids if len(selection) <= FEW else None)
+        scored = searching.score(self._bm25, frozen, postings, terms, prior, selection, k, also)
+        return searching.hits(terms, scored), Asked(frozen, postings, terms, prior, selection)
+
+    def also(self, asked: Asked, rids: Int32) -> tuple[Float64, Float64]:
+        """``also_scores`` and ``also_match`` of more rows (int32, >= 0, any order), by the same statistics.
+
+        A row that got another text since ``ask`` gets 0.0."""
+        frozen, postings, terms, prior, selection = asked
+        frozen = frozen._replace(places=None, also=self._state.places(frozen.snapshot, rids))
+        scored = searching.score(self._bm25, frozen, postings, terms, prior, selection, 0, rids)
+        return scored.also, scored.also_match
 
     def explain(self, terms: QueryTerms, rids: Sequence[int], selection: SelectedRows) -> list[tuple[TermMatch, ...]]:
         """For each rid the terms it matches, in query order; their scores summed in that order are its BM25 score."""
         self._check()
         wanted = np.array(rids, np.int32)
+        frozen, postings = self._freeze(terms, selection, wanted)
+        return searching.explain(self._bm25, frozen, postings, terms, selection, wanted)
+
+    def _freeze(
+        self, terms: QueryTerms, selection: SelectedRows, also: Int32, few: Int32 | None = None
+    ) -> tuple[Frozen, list[Postings | None]]:
         try:
-            frozen = self._state.freeze(terms.terms, selection.scope_no, wanted)
-            postings = searching.gather(frozen, terms.terms)
+            frozen = self._state.freeze(terms.terms, selection.scope_no, also, few)
+            return frozen, searching.gather(frozen, terms.terms)
         except DamagedError as error:
             raise self._damaged(error) from error
-        return searching.explain(self._bm25, frozen, postings, terms, selection, wanted)
 
     def holds(self, rid: int) -> bool:
         """Whether a search could find this row. Raises IndexUnavailableError when closed or damaged."""

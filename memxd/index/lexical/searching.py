@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,16 @@ class Bm25:
             raise ValueError(f"BM25 needs k1 in 0..1,000 and b in 0..1, not {self.k1} and {self.b}")
 
 
+class Asked(NamedTuple):
+    """A question and the moment of the index that answered it."""
+
+    frozen: Frozen
+    postings: list[Postings | None]
+    terms: QueryTerms
+    prior: Prior | None
+    selection: SelectedRows
+
+
 def gather(frozen: Frozen, terms: Sequence[str]) -> list[Postings | None]:
     """Segment by segment the posting list of each term. Raises DamagedError."""
     found: list[Postings | None] = []
@@ -62,7 +73,7 @@ def score(
 ) -> Scored:
     """Ask the kernel, by the cheaper path."""
     count = len(terms)
-    prior = prior or Prior(np.zeros(count), 0.0)
+    held, prior_rows = (np.zeros(count), 0.0) if prior is None else (prior.held, prior.rows)
     parts = frozen.parts(selection.scope_no)
     rids = selection.rids
     places = frozen.places
@@ -70,7 +81,7 @@ def score(
         places = None
     mask = selection.mask if places is None and len(rids) * _MASK_SHARE >= selection.capacity else None
     return bm25.kernel.score(
-        parts, postings, np.array(terms.weights), prior.held, prior.rows, selection.scope_no, frozen.rows, frozen.total,
+        parts, postings, np.array(terms.weights), held, prior_rows, selection.scope_no, frozen.rows, frozen.total,
         rids, mask, places, also, frozen.also, bm25.k1, bm25.b, k,
     )  # fmt: skip
 
@@ -88,17 +99,19 @@ def _reading(parts: Sequence[Part], postings: Sequence[Postings | None], terms: 
 
 def hits(terms: QueryTerms, scored: Scored) -> LexicalHits:
     """The kernel's answer in the leg's words."""
-    told = zip(terms.terms, scored.idf.tolist(), scored.df.tolist(), strict=True)
-    matched = [(term, idf, df) for term, idf, df in told if df > 0]
+    matched, idf, df = terms.terms, scored.idf.tolist(), scored.df.tolist()
+    if 0 in df:
+        matched = tuple([term for term, rows in zip(matched, df, strict=True) if rows])
+        idf, df = [value for value, rows in zip(idf, df, strict=True) if rows], [rows for rows in df if rows]
     return LexicalHits(
         rids=scored.rids,
         scores=scored.scores,
         match=scored.match,
         also_scores=scored.also,
         also_match=scored.also_match,
-        matched_terms=tuple([term for term, _, _ in matched]),
-        idf=tuple([idf for _, idf, _ in matched]),
-        document_frequency=tuple([df for _, _, df in matched]),
+        matched_terms=matched,
+        idf=tuple(idf),
+        document_frequency=tuple(df),
         rows=scored.rows,
         average_length=scored.average,
     )

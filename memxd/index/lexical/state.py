@@ -170,6 +170,11 @@ class State:
             places = None if selected is None else self._places(snapshot, selected)
             return Frozen(snapshot, in_tails, rows, total, places, self._places(snapshot, also))
 
+    def places(self, snapshot: Snapshot, rids: Int32) -> Int32:
+        """int32[2n]: segment and document of each row as of a snapshot taken before, as far as it is still there."""
+        with self.lock:
+            return self._places(snapshot, rids)
+
     def _snapshot(self, tails: Sequence[Tail]) -> Snapshot:
         numbers = np.full(self._numbers + 2, -1, np.int32)
         for at, number in enumerate([*self._loaded, *(tail.number for tail in tails)]):
@@ -182,6 +187,8 @@ class State:
         )
 
     def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:
+        if not len(rids):
+            return rids
         homes = snapshot.numbers.take(self._home.take(rids, mode="clip"))
         return np.concatenate((homes, self._doc.take(rids, mode="clip")))
 

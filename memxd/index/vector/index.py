@@ -7,6 +7,7 @@ does not read the store. Called by the engine and, for changes, by the store's w
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.holder import Holder
 from memxd.index.vector.loading import load
 from memxd.index.vector.manifest import FORMAT, Identity
-from memxd.index.vector.probe import Snapshot, plausible, search
+from memxd.index.vector.probe import Probe, Snapshot
 from memxd.index.vector.renewal import Renewal
 from memxd.index.vector.rows import DimensionError
 from memxd.index.vector.tuning import VectorTuning
@@ -40,6 +41,7 @@ class VectorIndex:
 
     def __init__(self, directory: Path, identity: Identity, dot: DotKernel, tuning: VectorTuning) -> None:
         self._dot = dot
+        self.helpers = dot.Helpers(tuning.cores or _cores())  #: threads of ``begin``, and how many searches there are
         self._holder = Holder(directory, identity, load(directory, identity))
         self._renewal = Renewal(self._holder, tuning)
         self._upkeep = Upkeep(tuning, self._renewal.due, self._renewal.renew, self._renewal_failed)
@@ -127,11 +129,34 @@ class VectorIndex:
     ) -> VectorHits:
         """The ``k`` nearest memories of the selection to ``query`` (float32[dimension], unit length), the best chunk of
         each. ``exact`` scans every vector. Raises IndexUnavailableError, DeadlineExceededError, CancelledError."""
-        query, snapshot = self._check(query), self._snapshot()
-        hits = search(self._dot, self._renewal.tuning, snapshot, query, selection, k, exact, deadline)
-        if not plausible(snapshot, selection, k, hits):
+        return self.finish(self._probe(query, selection, k, exact, deadline))
+
+    def begin(
+        self,
+        query: npt.NDArray[np.float32],
+        selection: Selection,
+        k: int,
+        *,
+        exact: bool = False,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> Probe | None:
+        """Begin a ``search`` on another thread; None = not worth it or nobody is free. ``finish``, or ``drop`` of what
+        this answers, has to follow. Raises as ``search``."""
+        probe = self._probe(query, selection, k, exact, deadline)
+        return probe if probe.hand_over(self.helpers, self._renewal.tuning.worth) else None
+
+    def finish(self, probe: Probe) -> VectorHits:
+        """What ``search`` would have answered. Raises as it."""
+        hits = probe.finish()
+        if not probe.plausible(hits):
             raise self._holder.fail("its file holds impossible vectors; rebuild it")
         return hits
+
+    def _probe(
+        self, query: npt.NDArray[np.float32], selection: Selection, k: int, exact: bool, deadline: Deadline
+    ) -> Probe:
+        query, snapshot = self._check(query), self._snapshot()
+        return Probe(self._dot, self._renewal.tuning, snapshot, query, selection, k, exact, deadline)
 
     def cosines(
         self, query: npt.NDArray[np.float32], rids: npt.NDArray[np.int32]
@@ -214,13 +239,19 @@ class VectorIndex:
         )
 
     def close(self) -> None:
-        """Stop the upkeep thread and its child, flush, close files. Idempotent. Raises as ``flush``."""
+        """Stop the threads and the child, flush, close files. Idempotent. Raises as ``flush``."""
         with self._holder.lock:
             if self._holder.closed:
                 return
             self._holder.closed = True
         self._upkeep.stop()
+        self.helpers.close()
         try:
             self.flush()
         finally:
             self._holder.current.rows.close()
+
+
+def _cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

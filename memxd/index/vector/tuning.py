@@ -32,6 +32,8 @@ class VectorTuning:
     wide_share: float = 0.004  #: ... and at least this share of what the graph knows
     thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
     kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
+    worth: int = 2_000  #: memories of which a scan is worth being handed to another thread
+    cores: int = 0  #: processors that searches may use; 0 = those that the process may
     connectivity: int = 16  #: edges of a graph node (M)
     expansion_add: int = 128  #: beam width when building (efConstruction)
     build_threads: int = 1  #: threads of the building child process
