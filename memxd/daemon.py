@@ -30,7 +30,8 @@ from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, Memxd
 from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
 from memxd.logs import configure
-from memxd.notify import notify
+from memxd.notify import Manager
+from memxd.reload import Live
 from memxd.signals import Signals
 
 if TYPE_CHECKING:
@@ -55,10 +56,11 @@ _TIDY_SECONDS = 60.0
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
 
 
-def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
+def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
     """Serve until a signal comes; the exit code (0, or a StartupError's).
 
-    A start that fails says so in one line on standard error. Call it on the main thread: it installs signal handlers.
+    ``reread`` answers SIGHUP with the settings as they are by then; without it they stay. A start that fails says so in
+    one line on standard error. Call it on the main thread: it installs signal handlers.
     """
     environ = process_environ() if environ is None else environ
     configure(config.log_level, config.log_format)
@@ -69,8 +71,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     limit_arenas()
     try:
         with ExitStack() as stack:
-            signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
-            _serve(config, environ, stack, signals)
+            signals = stack.enter_context(Signals(_stop_seconds(config)))
+            _serve(config, environ, stack, signals, reread or (lambda: config))
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
         return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
@@ -78,11 +80,19 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     return 0
 
 
-def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals) -> None:
+def _stop_seconds(config: Config) -> float:
+    """How long a stop may take before it counts as hung."""
+    return config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS
+
+
+def _serve(
+    config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals, reread: Callable[[], Config]
+) -> None:
     from memxd.service.socket import SocketClaim
 
     began = time.monotonic()
-    manager = environ.get("NOTIFY_SOCKET", "")
+    manager = Manager(environ)
+    manager.status("opening the memories and the model")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
     stack.enter_context(_claim_data(config.data_dir))
@@ -104,13 +114,28 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     gc.collect()
     gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
     server.set_serving(True)
-    notify(manager, READY="1", STATUS="serving")
+    manager.ready("serving")
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
     give_back()  # what opening took and no longer needs
-    signals.wait(give_back, _TIDY_SECONDS)
-    notify(manager, STOPPING="1", STATUS="draining")
+    config = _wait(Live(config, reread), manager, signals)
+    manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
+
+
+def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
+    """Return when somebody asks to stop, with the settings that hold by then."""
+
+    def idle() -> None:
+        manager.alive()
+        give_back()
+
+    def hangup() -> None:
+        live.reload(manager)
+        signals.limit = _stop_seconds(live.config)
+
+    signals.wait(idle, manager.every(_TIDY_SECONDS), hangup)
+    return live.config
 
 
 def _claim_data(folder: Path) -> FileLock:

@@ -26,6 +26,7 @@ from memxd.errors import (
     InvalidArgumentError,
     MemxdError,
     ModelFileError,
+    ServiceManagerError,
     SocketPathError,
     StartupError,
 )
@@ -44,6 +45,7 @@ VERBS = {
     "memxd.cli.links": ("link", "unlink", "links", "related"),
     "memxd.cli.admin": ("status", "flush", "rebuild", "version", "completion"),
     "memxd.cli.models": ("models",),
+    "memxd.cli.service": ("service",),
     "memxd.cli.bench": ("bench",),
 }
 
@@ -89,9 +91,8 @@ def _describe_callback(app: typer.Typer) -> None:
     app.callback()(callback)
 
 
-def run_memx(arguments: Sequence[str]) -> int:
-    """Carry out a ``memx`` command line; answers the exit code."""
-    program = "memx"
+def run_memx(arguments: Sequence[str], program: str = "memx") -> int:
+    """Carry out a ``memx`` command line; answers the exit code. ``program`` is how it was called."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a C locale must not break on the first umlaut
@@ -122,7 +123,7 @@ def exit_code(error: MemxdError) -> int:
         return USAGE
     if error.reason.endswith("_NOT_FOUND"):
         return NOT_FOUND
-    if isinstance(error, ModelFileError):
+    if isinstance(error, ModelFileError | ServiceManagerError):
         return REFUSED
     return UNREACHABLE if isinstance(error, DaemonUnreachableError | StartupError) else REFUSED
 
