@@ -45,7 +45,10 @@ VERBS = {
     "memxd.cli.links": ("link", "unlink", "links", "related"),
     "memxd.cli.admin": ("status", "flush", "rebuild", "version", "completion"),
     "memxd.cli.models": ("models",),
+    "memxd.cli.setup": ("setup", "uninstall"),
+    "memxd.cli.settings": ("config",),
     "memxd.cli.service": ("service",),
+    "memxd.cli.doctor": ("doctor",),
     "memxd.cli.bench": ("bench",),
 }
 

@@ -41,7 +41,7 @@ class Plan:
             if setting.secret and environ.get(setting.env):
                 raise ConfigError(
                     f"{setting.env} is set, and a service does not see it; write {setting.name} into the config file "
-                    f"(memx setup --non-interactive --set {setting.name}=...) and unset the variable"
+                    f"(memx setup --non-interactive --set {setting.name}=-) and unset the variable"
                 )
         names = [*(s.env for s in SETTINGS), *_KEPT]
         return cls(

@@ -46,6 +46,10 @@ class ServiceManager(Protocol):
     def name(self) -> str:
         """For people."""
 
+    @property
+    def file(self) -> Path:
+        """Where its file is, or would be."""
+
     def install(self) -> Path:
         """Write the file and have it started at login; the file. Nothing is started yet."""
 
