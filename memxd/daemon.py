@@ -17,10 +17,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from importlib import metadata
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -69,6 +69,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
     limit_arenas()
+    gc.disable()  # until all is there: what a start makes stays, and each walk over it would be in vain
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(_stop_seconds(config)))
@@ -76,6 +77,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
         return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
+    finally:
+        gc.enable()
     log.info("stopped")
     return 0
 
@@ -111,8 +114,8 @@ def _serve(
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
     gate.open(engine)
-    gc.collect()
     gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
+    gc.enable()
     server.set_serving(True)
     manager.ready("serving")
     seconds = round(time.monotonic() - began, 2)
@@ -233,18 +236,33 @@ def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
         socket_path=str(config.socket),
         data_dir=str(config.data_dir),
         time_zone=config.time_zone or system_time_zone(environ),
-        libraries={"python": sys.version.split()[0]} | _versions(),
+        libraries=_Libraries(),
     )
 
 
-def _versions() -> dict[str, str]:
-    installed = {}
-    for name in _LIBRARIES:
-        try:
-            installed[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue  # not every backend needs every library
-    return installed
+class _Libraries(Mapping[str, str]):
+    """Versions by name, found out when somebody asks: that is thirty milliseconds which no start needs."""
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        from importlib import metadata
+
+        installed = {"python": sys.version.split()[0]}
+        for name in _LIBRARIES:
+            try:
+                installed[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue  # not every backend needs every library
+        return installed
+
+    def __getitem__(self, name: str) -> str:
+        return self._versions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
 
 
 def prepare_data_dir(folder: Path) -> None:

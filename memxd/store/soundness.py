@@ -14,7 +14,7 @@ from pathlib import Path
 from memxd.errors import StartupError
 from memxd.store.connection import connect, storage_error
 
-_SECONDS = 0.3
+_SECONDS = 0.15
 _STEPS = 10_000
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
