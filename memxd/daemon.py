@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
-from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, MemxdError, StartupError
+from memxd.data_dir import prepare_data_dir
+from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
 from memxd.logs import configure
@@ -263,16 +264,3 @@ class _Libraries(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._versions)
-
-
-def prepare_data_dir(folder: Path) -> None:
-    """Make the data directory with mode 0700, or refuse one that is not this user's alone to write."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = folder.stat()
-    except OSError as error:
-        raise ConfigError(f"data_dir: cannot use {folder}: {error.strerror}; give another --data-dir") from error
-    if info.st_uid != os.getuid():
-        raise ConfigError(f"data_dir: {folder} belongs to user {info.st_uid}; give another --data-dir")
-    if info.st_mode & 0o022:
-        raise ConfigError(f"data_dir: others can write to {folder}; run: chmod 700 {folder}")

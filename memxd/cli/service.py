@@ -104,7 +104,7 @@ def start(session: Session) -> None:
 
 
 def stop(session: Session) -> None:
-    """Stop it until the next login. A memx command then starts one in the background, unless --no-start is given."""
+    """Stop it until the next login, or until the next memx command that is not given --no-start."""
     _manager().stop()
     _told(session, "stopped", stopped=True)
 

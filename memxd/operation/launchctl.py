@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memxd.autostart import is_serving
-from memxd.daemon import prepare_data_dir
+from memxd.data_dir import prepare_data_dir
 from memxd.errors import ConfigError, ServiceManagerError
 from memxd.operation.launchd import LABEL, agent_path, log_path, property_list
 from memxd.operation.plan import Plan

@@ -86,6 +86,23 @@ def find_manager(environ: Mapping[str, str]) -> ServiceManager:
     return SystemdUser(environ)
 
 
+def start_installed(environ: Mapping[str, str]) -> bool:
+    """Start the service if one is installed for just these settings; False when not, or when it does not start.
+
+    For a command that finds no daemon: it starts one of its own then, which tells the same reason if there is one.
+    """
+    manager = find_manager(environ)
+    if not manager.file.exists():
+        return False
+    try:
+        if not manager.state().current:
+            return False
+        manager.start()
+    except ServiceManagerError:
+        return False  # no manager in this session (su, cron), or the daemon's own reason, told by the next attempt
+    return True
+
+
 def home_folder(environ: Mapping[str, str]) -> Path:
     """The user's home."""
     home = environ.get("HOME", "")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from memxd.daemon import prepare_data_dir
+from memxd.data_dir import prepare_data_dir
 from memxd.errors import ConfigError, ServiceManagerError
 from memxd.operation.plan import Plan
 from memxd.operation.service import ServiceState, home_folder, run_tool, write_file

@@ -66,6 +66,8 @@ told restarts "$(show NRestarts)"
 told exit_code "$(show ExecMainStatus)"
 systemctl --user unset-environment MEMXD_WORKERZ
 
+memx service stop >/dev/null
+told by_itself "$("$PYTHON" -m memxd.cli count) $(show ActiveState)"
 told mended "$(memx service restart >/dev/null && memx count)"
 told remove "$(memx service remove)"
 told left "$(ls "$XDG_CONFIG_HOME/systemd/user" | grep -c 'memxd.service$')"
@@ -134,6 +136,10 @@ def test_a_wrong_setting_is_told_and_not_tried_again(told: dict[str, str]) -> No
     assert (told["exit_code"], told["restarts"]) == ("78", "0")
     assert "MEMXD_WORKERZ (environment): no such setting; did you mean MEMXD_WORKERS?" in told["log"]
     assert told["mended"] == "1", told
+
+
+def test_a_command_that_finds_no_daemon_starts_the_installed_service(told: dict[str, str]) -> None:
+    assert told["by_itself"] == "1 active", told
 
 
 def test_it_is_removed_and_the_memories_stay(told: dict[str, str]) -> None:
