@@ -123,6 +123,7 @@ def log_file(data_dir: Path) -> Path:
 def _spawn(config: Config, config_file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> int:
     """Start ``memxd serve`` in a session of its own, its output in the log; the pid."""
     log = log_file(config.data_dir)
+    _make_folder(config.data_dir)  # first: the parents of a folder are made with whatever the umask leaves
     _make_folder(log.parent)
     if log.exists() and log.stat().st_size > LOG_BYTES:
         os.replace(log, log.with_suffix(".log.1"))

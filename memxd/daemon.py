@@ -52,9 +52,16 @@ _CANCEL_SECONDS = 5.0
 _CLOSE_SECONDS = 45.0
 #: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
 _SWITCH_SECONDS = 1e-4
+#: With many calls at once all of them wait anyway, and each switch costs all of them.
+_CROWD_SWITCH_SECONDS = 5e-3
 #: Seconds between two looks at memory that nobody uses.
 _TIDY_SECONDS = 60.0
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
+
+
+def _on_crowd(crowd: bool) -> None:
+    """How long a thread keeps the interpreter while others want it."""
+    sys.setswitchinterval(_CROWD_SWITCH_SECONDS if crowd else _SWITCH_SECONDS)
 
 
 def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
@@ -109,6 +116,7 @@ def _serve(
         max_pending=config.max_pending,
         max_streams=config.max_streams,
         stream_idle=config.stream_idle_seconds,
+        on_crowd=_on_crowd,
     )
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
@@ -158,7 +166,11 @@ def _claim_data(folder: Path) -> FileLock:
 
 def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder]:
     """Begin to open the embedder on a thread of its own, since most of that is done without the interpreter's lock;
-    answers how to wait for it. Raises then what opening raised."""
+    answers how to wait for it. Raises then what opening raised. What it needs is imported before: this is the longest
+    part of a start, and two threads that import at once hold each other up."""
+    from memxd.embed import import_backend
+
+    import_backend(cast("Backend", config.embedder))
     pool = ThreadPoolExecutor(1, "memxd-open-embedder")
     opening = pool.submit(_open_embedder, config)
 

@@ -44,26 +44,53 @@ typedef struct {
     memxd_moments moments;
 } memxd_best;
 
-/* The last of n >= 1 ascending values that is not above rid, else the first: its position. As many steps whatever is
- * looked for, none of them a branch, so that several searches run side by side. */
-static inline size_t memxd_last_within(const int32_t *list, size_t n, int32_t rid)
+/* Where rids lie in the scope: bucket b holds those of equal leading bits, from position starts[b] on, a row on average;
+ * the bucket is searched. When few are looked for, one bucket holds all, because dealing the scope would cost more. */
+typedef struct {
+    uint32_t *starts; /* [buckets + 1] */
+    size_t buckets;
+    int shift;
+} memxd_finder;
+
+static inline size_t memxd_bucket_of(const memxd_finder *p, int64_t first, int32_t rid)
 {
-    size_t at = 0;
-    while (n > 1) {
-        size_t half = n / 2;
-        at = list[at + half] <= rid ? at + half : at;
-        n -= half;
-    }
-    return at;
+    uint64_t bucket = (uint64_t)((int64_t)rid - first) >> p->shift;
+    return bucket < p->buckets ? (size_t)bucket : p->buckets - 1;
 }
 
-/* Note where the rows of a leg lie in the scope (its length: nowhere), and set their bits. */
-static inline void memxd_find_leg(const memxd_scope *s, const int32_t *leg, size_t m, int32_t *where)
+/* Rids that do not ascend, which are refused later, leave starts that no search leaves the scope by. */
+static void memxd_fill_finder(const memxd_scope *s, size_t most, memxd_finder *p)
 {
-    int64_t first = s->rids[0], gaps = (int64_t)s->rids[s->n - 1] - first - (int64_t)(s->n - 1);
+    int64_t first = s->rids[0], span = (int64_t)s->rids[s->n - 1] - first;
+    p->buckets = span > 0 ? most : 1;
+    for (p->shift = 0; p->shift < 32 && (uint64_t)span >> p->shift >= most; p->shift++)
+        ;
+    memset(p->starts, 0, (p->buckets + 1) * sizeof *p->starts);
+    for (size_t i = 0; i < s->n && p->buckets > 1; i++)
+        p->starts[memxd_bucket_of(p, first, s->rids[i]) + 1] = (uint32_t)(i + 1);
+    p->starts[p->buckets] = (uint32_t)s->n;
+    for (size_t b = 1; b < p->buckets; b++)
+        p->starts[b] = p->starts[b] > p->starts[b - 1] ? p->starts[b] : p->starts[b - 1];
+}
+
+/* The position of rid, the scope's length if it is none of its. */
+static inline size_t memxd_position(const memxd_scope *s, const memxd_finder *p, int32_t rid)
+{
+    size_t bucket = memxd_bucket_of(p, s->rids[0], rid), at = p->starts[bucket], n = p->starts[bucket + 1] - at;
+    while (n > 1) {
+        size_t half = n / 2;
+        at = s->rids[at + half] <= rid ? at + half : at;
+        n -= half;
+    }
+    return at < s->n && s->rids[at] == rid ? at : s->n;
+}
+
+/* Note where the rows of a leg lie in the scope, and set their bits. */
+static inline void memxd_find_leg(const memxd_scope *s, const memxd_finder *p, const int32_t *leg, size_t m,
+                                  int32_t *where)
+{
     for (size_t i = 0; i < m; i++) {
-        size_t at = gaps ? memxd_last_within(s->rids, s->n, leg[i]) : (size_t)((int64_t)leg[i] - first);
-        at = at < s->n && s->rids[at] == leg[i] ? at : s->n;
+        size_t at = memxd_position(s, p, leg[i]);
         where[i] = (int32_t)at;
         s->fused.bits[at / 64] |= UINT64_C(1) << (at % 64);
     }
@@ -89,13 +116,13 @@ static inline void memxd_rank_leg(const memxd_scope *s, const int32_t *where, si
 }
 
 /* Both legs' rows counted and ranked; where: room for both. */
-MEMXD_CLONES static void memxd_join_legs(memxd_scope *s, const int32_t *a, size_t a_n, const int32_t *b, size_t b_n,
-                                         int32_t *where)
+MEMXD_CLONES static void memxd_join_legs(memxd_scope *s, const memxd_finder *p, const int32_t *a, size_t a_n,
+                                         const int32_t *b, size_t b_n, int32_t *where)
 {
     memxd_fused *f = &s->fused;
     size_t words = s->n / 64 + 1;
-    memxd_find_leg(s, a, a_n, where);
-    memxd_find_leg(s, b, b_n, where + a_n);
+    memxd_find_leg(s, p, a, a_n, where);
+    memxd_find_leg(s, p, b, b_n, where + a_n);
     f->bits[s->n / 64] &= ~(UINT64_C(1) << (s->n % 64));
     for (size_t w = 0; w < words; w++) {
         f->before[w] = (uint32_t)f->n;
@@ -110,11 +137,13 @@ static int memxd_fuse_legs(memxd_scope *s, const int32_t *a, size_t a_n, const i
                            double a_weight, double b_weight)
 {
     memxd_fused *f = &s->fused;
-    size_t both = a_n + b_n, words = s->n / 64 + 1;
-    double most = memxd_most_rrf(k, a_weight, b_weight);
+    size_t both = a_n + b_n, words = s->n / 64 + 1, most = s->n <= 4 * both ? s->n : 1;
+    memxd_finder finder;
+    double most_rrf = memxd_most_rrf(k, a_weight, b_weight);
     size_t zeros = words * sizeof(uint64_t) + 2 * both * sizeof(int32_t);
     f->n = 0;
-    f->block = malloc(zeros + 2 * both * (sizeof(double) + sizeof(int32_t)) + words * sizeof(uint32_t));
+    f->block = malloc(zeros + 2 * both * (sizeof(double) + sizeof(int32_t))
+                      + (words + most + 1) * sizeof(uint32_t));
     if (!f->block)
         return -1;
     memset(f->block, 0, zeros);
@@ -125,10 +154,12 @@ static int memxd_fuse_legs(memxd_scope *s, const int32_t *a, size_t a_n, const i
     f->semantic = f->rrf + both;
     f->positions = (int32_t *)(f->semantic + both);
     f->before = (uint32_t *)(f->positions + 2 * both); /* behind the positions, room for where the legs' rows lie */
-    memxd_join_legs(s, a, a_n, b, b_n, f->positions + both);
+    finder.starts = f->before + words;
+    memxd_fill_finder(s, most, &finder);
+    memxd_join_legs(s, &finder, a, a_n, b, b_n, f->positions + both);
     memxd_rrf_all(f->vector_rank, f->keyword_rank, f->n, k, a_weight, b_weight, f->rrf);
     for (size_t i = 0; i < f->n; i++)
-        f->semantic[i] = memxd_of_maximum(f->rrf[i], most);
+        f->semantic[i] = memxd_of_maximum(f->rrf[i], most_rrf);
     return 0;
 }
 

@@ -43,7 +43,7 @@ class Ready:
         return self.new.type or MemoryType.SEMANTIC
 
 
-class EqualRowGoneError(MemxdError):
+class _EqualRowGoneError(MemxdError):
     """The equal row that made embedding needless was changed before the commit: embed and try again."""
 
     reason = "EQUAL_ROW_GONE"
@@ -65,8 +65,26 @@ class _ApartError(MemxdError):
         self.positions = positions
 
 
-def write_all(store: Store, items: Sequence[Ready], deadline: Deadline) -> Answers:
-    """Store the items in their order, with as few commits as possible; one answer or refusal each."""
+def write_all(
+    store: Store, items: Sequence[Ready], deadline: Deadline, complete: Callable[[list[Ready]], None]
+) -> Answers:
+    """Store the items in their order, with as few commits as possible; one answer or refusal each.
+
+    ``complete`` gives vectors and terms to those that were thought not to need any.
+    """
+    answers = _write_all(store, items, deadline)
+    again = [n for n, answer in enumerate(answers) if isinstance(answer, _EqualRowGoneError)]
+    if again:
+        late = [items[n] for n in again]
+        for item in late:
+            item.skipped = False
+        complete(late)
+        for n, answer in zip(again, _write_all(store, late, deadline), strict=True):
+            answers[n] = answer
+    return answers
+
+
+def _write_all(store: Store, items: Sequence[Ready], deadline: Deadline) -> Answers:
     told: dict[int, StoreAnswer | MemxdError] = {}
     left, apart = list(range(len(items))), {n for n, item in enumerate(items) if not _is_plain(item)}
     while left:
@@ -203,7 +221,7 @@ def _store_in(txn: WriteTxn, item: Ready) -> tuple[StoreAnswer, list[int]]:
         assert row is not None  # the same transaction has just seen it
         row = _merge_into(txn, row, new)
     elif item.skipped and item.embedding.pending:
-        raise EqualRowGoneError("the equal memory was changed meanwhile")
+        raise _EqualRowGoneError("the equal memory was changed meanwhile")
     else:
         [row] = txn.insert_many([_new_row(item)])
     if new.supersedes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 from memxd.engine import validate
-from memxd.engine.committing import EqualRowGoneError, Ready, equal_row, write_all
+from memxd.engine.committing import Ready, equal_row, write_all
 from memxd.engine.content import public_text
 from memxd.engine.courtesy import Courtesy
 from memxd.engine.embedding import Embedding, embed_contents, own_vector, to_bytes
@@ -125,16 +125,7 @@ class Storing:
 
     def _write(self, items: list[Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
         """A transaction for each item, or for many, all in one commit."""
-        answers = write_all(self._store, items, deadline)
-        again = [n for n, a in enumerate(answers) if isinstance(a, EqualRowGoneError)]
-        if again:
-            late = [items[n] for n in again]
-            for item in late:
-                item.skipped = False
-            self._finish(late, deadline)
-            for n, answer in zip(again, write_all(self._store, late, deadline), strict=True):
-                answers[n] = answer
-        return answers
+        return write_all(self._store, items, deadline, lambda late: self._finish(late, deadline))
 
     def _is_known(self, read: ReadTxn, item: Ready) -> bool:
         """True when this is a retry or an equal row exists: no vector will be needed."""

@@ -262,20 +262,12 @@ def new_memory(value: NewMemory) -> NewMemory:
         raise fail("memory.supersedes", f"at most {Limits.SUPERSEDES} ids")
     replaced = [identifier(f"memory.supersedes[{n}]", i) for n, i in enumerate(value.supersedes)]
     return _new_memory(
-        content("memory.content", value.content),
-        value.type or MemoryType.SEMANTIC,
-        tags("memory.tags", value.tags) if value.tags else (),
-        metadata("memory.metadata", value.metadata),
-        ratio("memory.importance", value.importance, 0.5),
-        value.event_at,
-        value.valid_until,
-        value.private,
-        source("memory.source", value.source),
-        tuple(dict.fromkeys(replaced)),
-        value.allow_duplicate,
-        value.vector,
+        content("memory.content", value.content), value.type or MemoryType.SEMANTIC,
+        tags("memory.tags", value.tags) if value.tags else (), metadata("memory.metadata", value.metadata),
+        ratio("memory.importance", value.importance, 0.5), value.event_at, value.valid_until, value.private,
+        source("memory.source", value.source), tuple(dict.fromkeys(replaced)), value.allow_duplicate, value.vector,
         value.model_id,
-    )
+    )  # fmt: skip
 
 
 def patch(value: Patch) -> Patch:
