@@ -18,6 +18,11 @@ from memxd.errors import StartupError
 from memxd.settings import Setting
 
 EX_USAGE = 64
+#: Verbs of memx that are looked for here as well: they are about the daemon as a program.
+_SHARED = {
+    "service": "install, start, stop, status, restart, remove, logs: memxd under systemd or launchd",
+    "config": "show, path, check: the settings",
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,7 +32,12 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
-    arguments = vars(_parser().parse_args(argv))
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words and words[0] in _SHARED:
+        from memxd.cli.app import run_memx
+
+        return run_memx(words, "memxd")
+    arguments = vars(_parser().parse_args(words))
     if arguments.pop("command") != "serve":
         print(__version__)
         return 0
@@ -39,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     from memxd.daemon import run
 
-    return run(config)
+    return run(config, reread=lambda: Config.load(arguments, None, file))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,6 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     commands.add_parser("version", help="print the version")
+    for name, text in _SHARED.items():
+        commands.add_parser(name, help=text)
     serve = commands.add_parser(
         "serve",
         help="serve the socket in the foreground",

@@ -1,8 +1,9 @@
 """Starts the daemon in the background when nobody serves the socket; one only, however many ask at once.
 
 Owns the race (a lock beside the socket), the detached process (a session of its own, its log in
-``<data_dir>/log/memxd.log``) and the wait until it serves. Knows no verb of the API: it asks gRPC's standard health
-service with plain bytes. The command line calls it; nothing of the daemon is imported.
+``<data_dir>/log/memxd.log``) and the wait until it serves. A service that was installed for the same settings is
+started instead. Knows no verb of the API: it asks gRPC's standard health service with plain bytes. The command line
+calls it; nothing of the daemon is imported.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import grpc
 from memxd.config import Config, process_environ
 from memxd.errors import AlreadyRunningError, DaemonUnreachableError
 from memxd.locks import FileLock
+from memxd.operation.service import start_installed
 from memxd.socket_path import client_socket
 
 #: Size in bytes at which the log is put aside (one old file is kept) when a daemon starts.
@@ -64,6 +66,9 @@ def ensure_daemon(
             f"another process has been starting the daemon for {timeout:g} s; see {log_file(config.data_dir)}"
         ) from error
     with lock:
+        # The service, if one was installed for just these settings, else a process of our own.
+        if config_file is None and path == client_socket(None, environ) and not _serves(path):
+            start_installed(environ)
         while not _serves(path):  # whoever held the lock before us may have started it
             _start_and_wait(config, config_file, environ, end)
     return path
@@ -118,6 +123,7 @@ def log_file(data_dir: Path) -> Path:
 def _spawn(config: Config, config_file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> int:
     """Start ``memxd serve`` in a session of its own, its output in the log; the pid."""
     log = log_file(config.data_dir)
+    _make_folder(config.data_dir)  # first: the parents of a folder are made with whatever the umask leaves
     _make_folder(log.parent)
     if log.exists() and log.stat().st_size > LOG_BYTES:
         os.replace(log, log.with_suffix(".log.1"))

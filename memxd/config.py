@@ -28,6 +28,9 @@ CONFIG_NAME = "MEMXD_CONFIG"
 #: Names in the environment with our prefix that are no settings: the build reads the other two.
 _NO_SETTINGS = frozenset({CONFIG_NAME, "MEMXD_REQUIRE_EXTENSIONS", "MEMXD_DEBUG_EXTENSIONS"})
 
+#: What SIGHUP changes in a running daemon.
+_LIVE = frozenset({"log_level", "log_format", "drain_seconds"})
+
 
 def _about(help_: str, kind: Kind, **facts: Any) -> dict[str, Any]:
     return {"help": help_, "kind": kind, **facts}
@@ -180,9 +183,9 @@ class Config:
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        chosen = _chosen_file(file, environ)
+        chosen = chosen_file(file, environ)
         values.update(read_file(chosen, BY_NAME) if chosen else {})
-        values.update(_from_environ(environ))
+        values.update(from_environ(environ))
         values.update(_from_flags({} if flags is None else flags))
         values["socket"] = resolve_socket(values.get("socket"), environ)
         values.setdefault("data_dir", data_folder(environ))
@@ -203,6 +206,7 @@ def _table() -> tuple[Setting, ...]:
             default=None if f.default is dataclasses.MISSING else f.default,
             env=PREFIX + f.name.upper(),
             flag="" if f.metadata.get("secret") else "--" + f.name.replace("_", "-"),
+            live=f.name in _LIVE,
             **f.metadata,
         )
         for f in dataclasses.fields(Config)
@@ -255,7 +259,7 @@ def _user_folder(environ: Mapping[str, str] | None, xdg: str, default: Path) -> 
     return Path(base) / "memxd" if base.startswith("/") else default
 
 
-def _chosen_file(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Path | None:
+def chosen_file(file: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> Path | None:
     """The file to read: a named one must exist, the default one need not."""
     named = os.fspath(file) if file is not None else environ.get(CONFIG_NAME, "")
     if named:
@@ -264,7 +268,8 @@ def _chosen_file(file: str | os.PathLike[str] | None, environ: Mapping[str, str]
     return default if default.exists() else None
 
 
-def _from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+def from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of the environment, checked."""
     values: dict[str, Any] = {}
     for name, text in environ.items():
         if not name.startswith(PREFIX) or name in _NO_SETTINGS:

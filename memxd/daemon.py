@@ -26,11 +26,13 @@ from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
-from memxd.errors import AlreadyRunningError, ConfigError, DataInUseError, MemxdError, StartupError
+from memxd.data_dir import prepare_data_dir
+from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
 from memxd.logs import configure
-from memxd.notify import notify
+from memxd.notify import Manager
+from memxd.reload import Live
 from memxd.signals import Signals
 
 if TYPE_CHECKING:
@@ -62,10 +64,11 @@ def _on_crowd(crowd: bool) -> None:
     sys.setswitchinterval(_CROWD_SWITCH_SECONDS if crowd else _SWITCH_SECONDS)
 
 
-def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
+def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
     """Serve until a signal comes; the exit code (0, or a StartupError's).
 
-    A start that fails says so in one line on standard error. Call it on the main thread: it installs signal handlers.
+    ``reread`` answers SIGHUP with the settings as they are by then; without it they stay. A start that fails says so in
+    one line on standard error. Call it on the main thread: it installs signal handlers.
     """
     environ = process_environ() if environ is None else environ
     configure(config.log_level, config.log_format)
@@ -77,8 +80,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     gc.disable()  # until all is there: what a start makes stays, and each walk over it would be in vain
     try:
         with ExitStack() as stack:
-            signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
-            _serve(config, environ, stack, signals)
+            signals = stack.enter_context(Signals(_stop_seconds(config)))
+            _serve(config, environ, stack, signals, reread or (lambda: config))
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
         return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
@@ -88,11 +91,19 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     return 0
 
 
-def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals) -> None:
+def _stop_seconds(config: Config) -> float:
+    """How long a stop may take before it counts as hung."""
+    return config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS
+
+
+def _serve(
+    config: Config, environ: Mapping[str, str], stack: ExitStack, signals: Signals, reread: Callable[[], Config]
+) -> None:
     from memxd.service.socket import SocketClaim
 
     began = time.monotonic()
-    manager = environ.get("NOTIFY_SOCKET", "")
+    manager = Manager(environ)
+    manager.status("opening the memories and the model")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
     prepare_data_dir(config.data_dir)
     stack.enter_context(claim_data(config.data_dir))
@@ -115,13 +126,28 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
     gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
     gc.enable()
     server.set_serving(True)
-    notify(manager, READY="1", STATUS="serving")
+    manager.ready("serving")
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
     give_back()  # what opening took and no longer needs
-    signals.wait(give_back, _TIDY_SECONDS)
-    notify(manager, STOPPING="1", STATUS="draining")
+    config = _wait(Live(config, reread), manager, signals)
+    manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
+
+
+def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
+    """Return when somebody asks to stop, with the settings that hold by then."""
+
+    def idle() -> None:
+        manager.alive()
+        give_back()
+
+    def hangup() -> None:
+        live.reload(manager)
+        signals.limit = _stop_seconds(live.config)
+
+    signals.wait(idle, manager.every(_TIDY_SECONDS), hangup)
+    return live.config
 
 
 def claim_data(folder: Path) -> FileLock:
@@ -250,16 +276,3 @@ class _Libraries(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._versions)
-
-
-def prepare_data_dir(folder: Path) -> None:
-    """Make the data directory with mode 0700, or refuse one that is not this user's alone to write."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = folder.stat()
-    except OSError as error:
-        raise ConfigError(f"data_dir: cannot use {folder}: {error.strerror}; give another --data-dir") from error
-    if info.st_uid != os.getuid():
-        raise ConfigError(f"data_dir: {folder} belongs to user {info.st_uid}; give another --data-dir")
-    if info.st_mode & 0o022:
-        raise ConfigError(f"data_dir: others can write to {folder}; run: chmod 700 {folder}")

@@ -289,6 +289,13 @@ class ModelFileError(StartupError):
     exit_code = 69
 
 
+class ServiceManagerError(StartupError):
+    """systemd or launchd refused, or the machine has neither (EX_UNAVAILABLE)."""
+
+    reason = "SERVICE_MANAGER"
+    exit_code = 69
+
+
 def _subclasses(cls: type[MemxdError]) -> list[type[MemxdError]]:
     return [cls, *(s for c in cls.__subclasses__() for s in _subclasses(c))]
 

@@ -32,7 +32,7 @@ class Setting:
 
     ``low`` and ``high`` bound a number (inclusive); for text ``high`` is its greatest length in characters. A
     ``secret`` is never logged, has no flag (others could read it in the process list), and makes a config file
-    that others can read refused.
+    that others can read refused. ``live``: SIGHUP changes it in a running daemon.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     secret: bool = False
     in_file: bool = True
+    live: bool = False
 
     @property
     def limit(self) -> str:

@@ -1,7 +1,7 @@
 """The signals a daemon lives by, turned into something a main loop can wait for.
 
 Owns the handlers while the context is open: SIGTERM and SIGINT ask to stop, a second one to hurry, a third kills (the
-default handlers are back by then); SIGHUP is noted in the log and ignored. A handler only counts and sets the last
+default handlers are back by then); SIGHUP asks to read the settings anew. A handler only counts and sets the last
 alarm, because it may interrupt code that holds any lock. The main loop is woken by the interpreter's wakeup descriptor:
 the kernel may hand a signal to any thread (after a suspension it does), and Python's own handlers run only once the
 main thread moves. Called by ``daemon.py`` on the main thread.
@@ -10,15 +10,12 @@ main thread moves. Called by ``daemon.py`` on the main thread.
 from __future__ import annotations
 
 import faulthandler
-import logging
 import os
 import select
 import signal
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
-
-log = logging.getLogger("memxd.signals")
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -31,7 +28,7 @@ class Signals:
     """
 
     def __init__(self, limit: float | None = None) -> None:
-        self._limit = limit
+        self.limit = limit
         self._asked = 0
         self._read, self._write = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
         os.set_blocking(self._write, False)
@@ -61,21 +58,19 @@ class Signals:
         """Tells whether somebody asked twice."""
         return lambda: self._asked > 1
 
-    def wait(self, idle: Callable[[], None], seconds: float) -> None:
-        """Return when somebody asks to stop; at once when that has happened already. Calls ``idle`` every so many
-        ``seconds`` meanwhile."""
+    def wait(self, idle: Callable[[], None], seconds: float, hangup: Callable[[], None]) -> None:
+        """Return when somebody asks to stop; at once when that has happened already. Meanwhile calls ``idle`` at least
+        every so many ``seconds``, and ``hangup`` for SIGHUP."""
         while not self.stop:
-            if not select.select([self._read], [], [], seconds)[0]:
-                idle()
-                continue
-            if os.read(self._read, 1) == bytes([signal.SIGHUP]):
-                log.info("SIGHUP ignored: settings are read at start only, restart to change them")
+            if select.select([self._read], [], [], seconds)[0] and os.read(self._read, 1) == bytes([signal.SIGHUP]):
+                hangup()
+            idle()
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         if number in _STOPPING:
             self._asked += 1
-            if self._asked == 1 and self._limit is not None:
-                faulthandler.dump_traceback_later(self._limit, exit=True)
+            if self._asked == 1 and self.limit is not None:
+                faulthandler.dump_traceback_later(self.limit, exit=True)
             if self._asked > 1:
                 for each in _STOPPING:
                     signal.signal(each, signal.SIG_DFL)

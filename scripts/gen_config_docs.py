@@ -29,7 +29,8 @@ limits, end the start with exit code 78 and a message that names the key and whe
 
 The file is TOML: the one named by `--config`, else by `MEMXD_CONFIG`, else `$XDG_CONFIG_HOME/memxd/config.toml`
 (`~/.config/memxd/config.toml`; on macOS `~/Library/Application Support/memxd/config.toml`). Only a file that was named
-must exist. A file that holds a secret must be readable by its owner alone (`chmod 600`).
+must exist. A file that holds a secret must be readable by its owner alone (`chmod 600`). `memx config path|show|check`
+tells which file it is, what holds and from where, and whether it is sound ([docs/OPERATIONS.md](OPERATIONS.md)).
 
 ```toml
 # ~/.config/memxd/config.toml
@@ -73,6 +74,8 @@ def row(setting: Setting) -> str:
         notes = " Secret: never logged, no flag."
     elif not setting.in_file:
         notes = " Flag and environment only."
+    elif setting.live:
+        notes = " SIGHUP changes it in a running daemon."
     cells = [
         f"`{setting.name}`",
         f"`{setting.env}`",

@@ -12,7 +12,7 @@ import time
 from memxd.signals import Signals
 with Signals({limit}) as signals:
     print("ready", flush=True)
-    signals.wait(lambda: None, 60.0)
+    signals.wait(lambda: None, 60.0, lambda: None)
     time.sleep({seconds})
 """
 

@@ -26,6 +26,7 @@ from memxd.errors import (
     InvalidArgumentError,
     MemxdError,
     ModelFileError,
+    ServiceManagerError,
     SocketPathError,
     StartupError,
 )
@@ -46,6 +47,10 @@ VERBS = {
     "memxd.cli.moving": ("backup", "restore", "verify", "compact"),
     "memxd.cli.lines": ("export", "import"),
     "memxd.cli.models": ("models",),
+    "memxd.cli.setup": ("setup", "uninstall"),
+    "memxd.cli.settings": ("config",),
+    "memxd.cli.service": ("service",),
+    "memxd.cli.doctor": ("doctor",),
     "memxd.cli.bench": ("bench",),
 }
 
@@ -91,9 +96,8 @@ def _describe_callback(app: typer.Typer) -> None:
     app.callback()(callback)
 
 
-def run_memx(arguments: Sequence[str]) -> int:
-    """Carry out a ``memx`` command line; answers the exit code."""
-    program = "memx"
+def run_memx(arguments: Sequence[str], program: str = "memx") -> int:
+    """Carry out a ``memx`` command line; answers the exit code. ``program`` is how it was called."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a C locale must not break on the first umlaut
@@ -124,7 +128,7 @@ def exit_code(error: MemxdError) -> int:
         return USAGE
     if error.reason.endswith("_NOT_FOUND"):
         return NOT_FOUND
-    if isinstance(error, ModelFileError):
+    if isinstance(error, ModelFileError | ServiceManagerError):
         return REFUSED
     return UNREACHABLE if isinstance(error, DaemonUnreachableError | StartupError) else REFUSED
 

@@ -1,16 +1,11 @@
 """``memx models``: which embedding models this machine has, adding, choosing and verifying one.
 
-Owns the flags, the printing and the one line ``model = "..."`` of the config file. Everything about model files is
+Owns the flags and the printing. Everything about model files is
 ``memxd/embed/models.py``, imported inside the functions, since it is heavy. Works on the files, without a daemon.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import tempfile
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +13,6 @@ import typer
 
 from memxd.cli.render import Column, size
 from memxd.cli.scope import Session, verb
-from memxd.errors import ConfigError
 
 if TYPE_CHECKING:
     from memxd.config import Config
@@ -33,8 +27,6 @@ _COLUMNS = (
     Column("size", right=True),
     Column("problem", style="red", grow=True),
 )
-_MODEL_LINE = re.compile(r"^[ \t]*model[ \t]*=.*$", re.MULTILINE)
-_TABLE_LINE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 #: The common flags of verbs that work on files, without a daemon.
 _FILES = ("json",)
 Name = Annotated[str | None, typer.Argument(help="Its name, or a folder's path (default: the one in use).")]
@@ -111,11 +103,12 @@ def use(session: Session, name: Annotated[str, typer.Argument(help='Its name; "d
     """Write the choice to the config file; the daemon takes it at its next start."""
     from memxd.config import config_file, process_environ
     from memxd.embed import models
+    from memxd.operation.config_file import write_settings
 
     name = "" if name == "default" else name
     model = models.find_model(_config().data_dir, name)
     path = config_file(process_environ())
-    write_choice(path, name)
+    write_settings(path, {"model": name})
     if session.out.as_json:
         session.out.json({"model": name, "id": model.id, "config_file": str(path)})
         return
@@ -146,30 +139,3 @@ def verify(session: Session, name: Name = None) -> None:
         raise typer.Exit(5)
     if not session.out.as_json:
         session.out.line("sound")
-
-
-def write_choice(path: Path, name: str) -> None:
-    """Set ``model`` in the config file, leave every other line as it is, and replace the file in one step."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    try:
-        tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML ({error}); mend it first") from None
-    line = f"model = {json.dumps(name, ensure_ascii=False)}"
-    table = _TABLE_LINE.search(text)
-    head, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")
-    if _MODEL_LINE.search(head):
-        head = _MODEL_LINE.sub(lambda _: line, head, count=1)
-    else:
-        head = f"{head.rstrip()}\n{line}\n".lstrip() + ("\n" if rest else "")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, fresh = tempfile.mkstemp(dir=path.parent, prefix=".config-")  # mkstemp makes it 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(head + rest)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(fresh, path)
-    except OSError:
-        Path(fresh).unlink(missing_ok=True)
-        raise

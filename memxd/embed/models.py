@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from memxd.embed.convert import NAME, is_intact, model_id
+from memxd.embed.convert import NAME, OUTPUT_SHA256, is_intact, model_id
 from memxd.embed.default_model import open_default, wheel_folder
 from memxd.embed.e5_graph import Variant
 from memxd.embed.folders import install_folder, models_lock, models_root
@@ -139,6 +139,23 @@ def verify_model(data_dir: Path, name: str) -> Verification:
         return _verify_golden(name, LoadedModel.open(folder))
     except ModelFileError as error:
         return Verification(name, manifest.id, (), None, manifest.golden_minimum, error.message)
+
+
+def damaged_model_files(data_dir: Path, name: str) -> list[str]:
+    """Missing and damaged files of the model of a setting, by their hashes alone: nothing is run, nothing mended.
+
+    Empty as well for the default model before its first conversion. ModelFileError when there is no such model or its
+    manifest cannot be read.
+    """
+    if not _is_default(name):
+        folder, _ = _folder_of(data_dir, name)
+        return damaged_files(folder, ModelManifest.read(folder).files)
+    there = [v for v in _VARIANTS if wheel_folder(v) is None and (models_root(data_dir) / model_id(v)).is_dir()]
+    return [
+        f"{model_id(variant)}/{file}"
+        for variant in there
+        for file in damaged_files(models_root(data_dir) / model_id(variant), OUTPUT_SHA256[variant])
+    ]
 
 
 def _verify_default(data_dir: Path) -> Verification:

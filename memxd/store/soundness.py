@@ -2,7 +2,7 @@
 
 Owns the look at start (the schema and the beginning and end of each table; then SQLite's own check of structure, cut
 off after a moment: small databases are read whole) and the words for the operator. Mends nothing. Called by
-``store.py``.
+``store.py``, and by the doctor while no daemon runs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from memxd.errors import StartupError
+from memxd.store.connection import connect, storage_error
 
 _SECONDS = 0.15
 _STEPS = 10_000
@@ -39,6 +40,26 @@ def check(connection: sqlite3.Connection) -> str:
     finally:
         connection.set_progress_handler(None, 0)
     return "" if found == "ok" else str(found).replace("\n", " ")
+
+
+def look_at(path: Path) -> int:
+    """The schema version of a database that no daemon holds, after the same look as at start.
+
+    Changes nothing in it. Raises StartupError when it is damaged, another MemxdError when it cannot be read.
+    """
+    try:
+        connection = connect(path, writer=False)
+        try:
+            glance(connection)
+            found = check(connection)
+            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise (damaged(path, error) if is_damage(error) else storage_error(error, reading=True)) from error
+    if found:
+        raise damaged(path, found)
+    return version
 
 
 def is_damage(error: BaseException) -> bool:

@@ -174,7 +174,7 @@ def test_completion_prints_a_script(memx: Callable[..., Any], shell: str) -> Non
 
 
 def test_bash_completes_verbs(environment: dict[str, str]) -> None:
-    env = {**environment, "_MEMX_COMPLETE": "complete_bash", "COMP_WORDS": "memx se", "COMP_CWORD": "1"}
+    env = {**environment, "_MEMX_COMPLETE": "complete_bash", "COMP_WORDS": "memx sea", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-c", "from memxd.cli import memx; import sys; sys.argv = ['memx']; memx()"],
         capture_output=True, text=True, env=env, timeout=60, check=False,

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from memxd.cli import render, values
-from memxd.cli.models import write_choice
 from memxd.errors import ConfigError
+from memxd.operation.config_file import write_settings
 
 #: Separators, marks, overrides, isolates, invisible operators, tag characters.
 UNSEEN = (0x2028, 0x202E, 0x2066, 0x200E, 0x200F, 0x061C, 0x200B, 0x2064, 0xFEFF, 0xE0041)
@@ -101,7 +101,7 @@ def test_choosing_a_model_changes_one_line(tmp_path: Path, before: str, after: s
     path = tmp_path / "sub" / "config.toml"
     path.parent.mkdir()
     path.write_text(before)
-    write_choice(path, "new")
+    write_settings(path, {"model": "new"})
     assert path.read_text() == after
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
@@ -111,5 +111,5 @@ def test_a_broken_config_file_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("model = ")
     with pytest.raises(ConfigError, match="mend it first"):
-        write_choice(path, "new")
+        write_settings(path, {"model": "new"})
     assert path.read_text() == "model = "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import stat
 import threading
 import time
@@ -48,13 +47,6 @@ def test_a_signal_around_a_suspension_stops_it_as_well(daemon: Any, order: str) 
     if order == "after":
         daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
-
-
-def test_sighup_is_noted_and_ignored(daemon: Any) -> None:
-    daemon.signal(signal.SIGHUP)
-    assert daemon.memory.Count(pb.CountRequest(), timeout=10).count == 0
-    assert daemon.stop() == 0
-    assert any("SIGHUP ignored" in line["message"] for line in daemon.log_lines)
 
 
 def test_what_was_stored_is_there_after_a_restart(start_daemon: Any) -> None:
@@ -197,17 +189,6 @@ def test_a_data_directory_others_can_write_is_refused(start_daemon: Any, tmp_pat
     refused = start_daemon(wait=False)
     assert refused.wait() == 78
     assert f"chmod 700 {folder}" in refused.log
-
-
-def test_a_service_manager_hears_of_it(start_daemon: Any, tmp_path: Path) -> None:
-    address = f"@memxd-test-{tmp_path.name}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind("\0" + address[1:])
-        manager.settimeout(20)
-        daemon = start_daemon(extra={"NOTIFY_SOCKET": address})
-        assert b"READY=1" in manager.recv(200)
-        assert daemon.stop() == 0
-        assert b"STOPPING=1" in manager.recv(200)
 
 
 def test_status_tells_the_process_facts(daemon: Any) -> None:
