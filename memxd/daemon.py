@@ -17,10 +17,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from importlib import metadata
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -50,9 +50,16 @@ _CANCEL_SECONDS = 5.0
 _CLOSE_SECONDS = 45.0
 #: One busy Python thread makes every other wait this long for the interpreter; the default of 5 ms shows in latency.
 _SWITCH_SECONDS = 1e-4
+#: With many calls at once all of them wait anyway, and each switch costs all of them.
+_CROWD_SWITCH_SECONDS = 5e-3
 #: Seconds between two looks at memory that nobody uses.
 _TIDY_SECONDS = 60.0
 _LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
+
+
+def _on_crowd(crowd: bool) -> None:
+    """How long a thread keeps the interpreter while others want it."""
+    sys.setswitchinterval(_CROWD_SWITCH_SECONDS if crowd else _SWITCH_SECONDS)
 
 
 def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
@@ -67,6 +74,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
     limit_arenas()
+    gc.disable()  # until all is there: what a start makes stays, and each walk over it would be in vain
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(config.drain_seconds + _CANCEL_SECONDS + _CLOSE_SECONDS))
@@ -74,6 +82,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None) -> int:
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
         return error.exit_code if isinstance(error, StartupError) else StartupError.exit_code
+    finally:
+        gc.enable()
     log.info("stopped")
     return 0
 
@@ -95,14 +105,15 @@ def _serve(config: Config, environ: Mapping[str, str], stack: ExitStack, signals
         max_pending=config.max_pending,
         max_streams=config.max_streams,
         stream_idle=config.stream_idle_seconds,
+        on_crowd=_on_crowd,
     )
     server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
     gate.open(engine)
-    gc.collect()
     gc.freeze()  # libraries stay: each walk of the garbage collector over them would hold all threads up for 30 ms
+    gc.enable()
     server.set_serving(True)
     notify(manager, READY="1", STATUS="serving")
     seconds = round(time.monotonic() - began, 2)
@@ -129,7 +140,11 @@ def _claim_data(folder: Path) -> FileLock:
 
 def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder]:
     """Begin to open the embedder on a thread of its own, since most of that is done without the interpreter's lock;
-    answers how to wait for it. Raises then what opening raised."""
+    answers how to wait for it. Raises then what opening raised. What it needs is imported before: this is the longest
+    part of a start, and two threads that import at once hold each other up."""
+    from memxd.embed import import_backend
+
+    import_backend(cast("Backend", config.embedder))
     pool = ThreadPoolExecutor(1, "memxd-open-embedder")
     opening = pool.submit(_open_embedder, config)
 
@@ -208,18 +223,33 @@ def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
         socket_path=str(config.socket),
         data_dir=str(config.data_dir),
         time_zone=config.time_zone or system_time_zone(environ),
-        libraries={"python": sys.version.split()[0]} | _versions(),
+        libraries=_Libraries(),
     )
 
 
-def _versions() -> dict[str, str]:
-    installed = {}
-    for name in _LIBRARIES:
-        try:
-            installed[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue  # not every backend needs every library
-    return installed
+class _Libraries(Mapping[str, str]):
+    """Versions by name, found out when somebody asks: that is thirty milliseconds which no start needs."""
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        from importlib import metadata
+
+        installed = {"python": sys.version.split()[0]}
+        for name in _LIBRARIES:
+            try:
+                installed[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue  # not every backend needs every library
+        return installed
+
+    def __getitem__(self, name: str) -> str:
+        return self._versions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._versions)
+
+    def __len__(self) -> int:
+        return len(self._versions)
 
 
 def prepare_data_dir(folder: Path) -> None:

@@ -99,32 +99,6 @@ SCOPE_VALUES = ("rrf", "semantic", "recency", "frequency", "importance", "raw", 
 class RankKernel(Protocol):
     """Implemented by ``_rank`` and ``rank_py``; the latter documents each function."""
 
-    def fuse_rrf(
-        self, vector_rids: I32, keyword_rids: I32, k: int, vector_weight: float, keyword_weight: float
-    ) -> tuple[I32, F64, I32, I32]: ...
-
-    def factors(
-        self, rids: I32, reference: I64, retrieval: U32, access: U32, importance: F32, now: int, half_life: int
-    ) -> tuple[F64, F64, F64]: ...
-
-    def combine(self, semantic: F64, recency: F64, frequency: F64, importance: F64, weights: Weights) -> F64: ...
-
-    def normalise(self, raw: F64) -> tuple[F64, F64]: ...
-
-    def top_k(self, score: F64, rids: I32, k: int) -> I32: ...
-
-    def dedup(
-        self,
-        order: I32,
-        rids: I32,
-        type: U8,
-        content_hash: U64,
-        fold_hash: U64,
-        tag_hash: U64,
-        mode: int,
-        limit: int,
-    ) -> tuple[I32, I32]: ...
-
     def rank_all(
         self, rids: I32, vector_rids: I32, keyword_rids: I32, columns: RankColumns, rules: RankRules, k: int
     ) -> ScopeRanking: ...

@@ -35,14 +35,6 @@ typedef struct {
     double best_cosine, best_relevance;
 } memxd_ranked;
 
-MEMXD_CLONES static void memxd_rrf_all(const int32_t *restrict vector_rank, const int32_t *restrict keyword_rank,
-                                       size_t n, double k, double vector_weight, double keyword_weight,
-                                       double *restrict rrf)
-{
-    for (size_t i = 0; i < n; i++)
-        rrf[i] = memxd_rrf(vector_rank[i], keyword_rank[i], k, vector_weight, keyword_weight);
-}
-
 /* The slot of rid, or the free one where it belongs: a table of positions + 1. */
 static inline int32_t *memxd_rid_slot(int32_t *slots, size_t mask, const int32_t *rids, int32_t rid)
 {
@@ -181,76 +173,36 @@ static void memxd_judge(const memxd_columns *c, const memxd_rules *r, double *le
     out->best_relevance = memxd_largest(out->relevance, n, 0.0);
 }
 
-/* What a run needs besides its outputs: one block of memory, cut into arrays for up to both candidates. */
+/* What a run needs besides its outputs and what folding needs: one block of memory, cut into arrays for up to both
+ * candidates. */
 typedef struct {
     memxd_entry *entries, *room;
     double *levelled, *place;
-    uint64_t *content, *third, *bits;
-    int32_t *slots;
-    uint8_t *kinds, *suspect;
-    size_t size;
+    int32_t *slots; /* [size] */
+    uint32_t *starts; /* [size] */
+    uint32_t *bucket;
+    size_t size; /* a power of two >= 2 both */
+    memxd_folding folding;
 } memxd_space;
 
 static int memxd_take_space(memxd_space *space, size_t both)
 {
-    size_t size = 8;
-    while (size < 2 * both)
-        size *= 2;
-    char *block = malloc(both * (2 * sizeof(memxd_entry) + 4 * sizeof(double) + 2)
-                         + size / 4 * sizeof(uint64_t) + 3 * size * sizeof(int32_t));
-    if (!block)
+    if (memxd_take_folding(&space->folding, both))
         return -1;
-    space->entries = (memxd_entry *)block;
+    space->size = space->folding.size;
+    space->entries = malloc(both * (2 * sizeof(memxd_entry) + 2 * sizeof(double) + sizeof(uint32_t))
+                            + space->size * (sizeof(int32_t) + sizeof(uint32_t)));
+    if (!space->entries) {
+        free(space->folding.content);
+        return -1;
+    }
     space->room = space->entries + both;
     space->levelled = (double *)(space->room + both);
     space->place = space->levelled + both;
-    space->content = (uint64_t *)(space->place + both);
-    space->third = space->content + both;
-    space->bits = space->third + both;
-    space->slots = (int32_t *)(space->bits + size / 4);
-    space->kinds = (uint8_t *)(space->slots + 3 * size);
-    space->suspect = space->kinds + both;
-    space->size = size;
+    space->slots = (int32_t *)(space->place + both);
+    space->starts = (uint32_t *)(space->slots + space->size);
+    space->bucket = space->starts + space->size;
     return 0;
-}
-
-/* kept and folded_into of the ordered rows. A row whose hashes no other has is kept without a table; the others, few,
- * are compared in their order. */
-static void memxd_fold_repeated(const memxd_columns *c, int mode, memxd_space *space, memxd_ranked *out)
-{
-    size_t n = out->n, words = space->size / 8;
-    const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
-    for (size_t i = 0; i < n; i++) {
-        space->content[i] = c->content[out->rids[i]];
-        space->third[i] = third_of[out->rids[i]];
-    }
-    for (size_t i = 0; i < n && mode == MEMXD_DEDUP_TAGS; i++)
-        space->kinds[i] = c->type[out->rids[i]];
-    for (size_t i = 0; i < n; i++)
-        space->suspect[i] = space->content[i] == 0; /* no key is "none" here */
-    memxd_suspects(space->content, n, space->bits, words, space->suspect);
-    if (mode >= MEMXD_DEDUP_TAGS)
-        memxd_suspects(space->third, n, space->bits, words, space->suspect);
-    memset(space->slots, 0, 3 * space->size * sizeof *space->slots);
-    out->kept_n = memxd_dedup(out->order, n, NULL, space->content, mode >= MEMXD_DEDUP_TAGS ? space->third : NULL,
-                              mode == MEMXD_DEDUP_TAGS ? space->kinds : NULL, space->suspect, space->slots,
-                              space->size, out->kept, n, out->folded_into);
-}
-
-/* order, kept and folded_into of the scored rows. */
-static void memxd_order_and_fold(const memxd_columns *c, int mode, memxd_space *space, memxd_ranked *out)
-{
-    size_t n = out->n;
-    memxd_order(out->raw, out->rids, n, space->entries, space->room, (uint32_t *)space->slots);
-    for (size_t i = 0; i < n; i++)
-        out->order[i] = (int32_t)memxd_entry_position(space->entries[i]);
-    memset(out->folded_into, 255, n * sizeof *out->folded_into); /* -1 */
-    if (mode != MEMXD_DEDUP_OFF) {
-        memxd_fold_repeated(c, mode, space, out);
-        return;
-    }
-    memcpy(out->kept, out->order, n * sizeof *out->kept);
-    out->kept_n = n;
 }
 
 /* 0; -1 when a rid lies outside of the columns, -2 without memory. */
@@ -273,9 +225,13 @@ static int memxd_rank_legs(const memxd_legs *legs, const memxd_columns *c, size_
         memxd_normalise(out->raw, n, memxd_measure(out->raw, n), out->z, out->score);
         if (!r->normalise)
             memcpy(out->score, out->raw, n * sizeof *out->score);
-        memxd_order_and_fold(c, r->dedup, &space, out);
+        memxd_order(out->raw, out->rids, n, n, n, space.entries, space.room, space.bucket, space.starts);
+        for (size_t i = 0; i < n; i++)
+            out->order[i] = (int32_t)memxd_entry_position(space.entries[i]);
+        out->kept_n = memxd_fold_rows(c, r->dedup, out->rids, out->order, n, &space.folding, out->kept, out->folded_into);
     }
     free(space.entries);
+    free(space.folding.content);
     return wrong;
 }
 

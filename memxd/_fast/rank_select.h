@@ -1,60 +1,15 @@
-/* The loops of _rank.pyx that merge, choose and fold: plain C on bare arrays, whose lengths and contents its entries
- * have checked. No Python object is touched, so all of it runs without the GIL. */
+/* What rank_scope.h and rank_legs.h share of choosing: reciprocal ranks, the order, and the folding of repetitions.
+ * Plain C on bare arrays that are known to be right. No Python object is touched, so all of it runs without the GIL. */
 #ifndef MEMXD_RANK_SELECT_H
 #define MEMXD_RANK_SELECT_H
+
+#include <stdlib.h>
 
 #include "rank_loops.h"
 
 /* -- reciprocal rank fusion ---------------------------------------------------------------------------------------- */
 
-/* keys = rid and rank in one number, ascending: equal rids come best rank first. The ranks ascend already, so a stable
- * sort by the rid's digits is enough; room is for n more. */
-static void memxd_sort_leg(const int32_t *rids, size_t n, int64_t *keys, int64_t *room)
-{
-    uint32_t counts[4][256];
-    int64_t *from = keys, *to = room, *swap;
-    memset(counts, 0, sizeof counts);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t digits = (uint32_t)rids[i] ^ UINT32_C(0x80000000);
-        keys[i] = (int64_t)rids[i] * 4294967296 + (int64_t)(i + 1);
-        for (int d = 0; d < 4; d++)
-            counts[d][(digits >> (8 * d)) & 255]++;
-    }
-    for (int d = 0; d < 4; d++) {
-        uint32_t start = 0, digit = n ? (((uint32_t)rids[0] ^ UINT32_C(0x80000000)) >> (8 * d)) & 255 : 0;
-        if (counts[d][digit] == n)
-            continue; /* all alike */
-        for (int v = 0; v < 256; v++) {
-            uint32_t count = counts[d][v];
-            counts[d][v] = start;
-            start += count;
-        }
-        for (size_t i = 0; i < n; i++)
-            to[counts[d][(((uint64_t)from[i] ^ UINT64_C(0x8000000000000000)) >> (32 + 8 * d)) & 255]++] = from[i];
-        swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != keys)
-        memcpy(keys, from, n * sizeof *keys);
-}
-
-static inline int32_t memxd_key_rid(int64_t key)
-{
-    return (int32_t)(key >> 32);
-}
-
-/* The rank of rid at position *i of a sorted leg, 0 if it is another's; moves *i past all of its entries. */
-static inline int32_t memxd_take(const int64_t *keys, size_t n, size_t *i, int32_t rid)
-{
-    int32_t rank = 0;
-    if (*i < n && memxd_key_rid(keys[*i]) == rid)
-        rank = (int32_t)(keys[*i] & INT64_C(0xFFFFFFFF));
-    while (*i < n && memxd_key_rid(keys[*i]) == rid)
-        ++*i;
-    return rank;
-}
-
+/* Rank 0 = absent. */
 static inline double memxd_rrf(int32_t a_rank, int32_t b_rank, double k, double a_weight, double b_weight)
 {
     double a = a_weight / (k + (double)a_rank), b = b_weight / (k + (double)b_rank);
@@ -67,84 +22,17 @@ static inline double memxd_most_rrf(double k, double a_weight, double b_weight)
     return (a_weight + b_weight) / (k + 1.0);
 }
 
+MEMXD_CLONES static void memxd_rrf_all(const int32_t *restrict vector_rank, const int32_t *restrict keyword_rank,
+                                       size_t n, double k, double vector_weight, double keyword_weight,
+                                       double *restrict rrf)
+{
+    for (size_t i = 0; i < n; i++)
+        rrf[i] = memxd_rrf(vector_rank[i], keyword_rank[i], k, vector_weight, keyword_weight);
+}
+
 static inline double memxd_of_maximum(double rrf, double most)
 {
     return most > 0.0 ? rrf / most : 0.0;
-}
-
-/* Outputs have room for a_n + b_n, keys for twice as many; answers how many rids there are. */
-static size_t memxd_fuse(const int32_t *a, size_t a_n, const int32_t *b, size_t b_n, int64_t *keys, double k,
-                         double a_weight, double b_weight, int32_t *rids, double *score, int32_t *a_rank,
-                         int32_t *b_rank)
-{
-    int64_t *a_keys = keys, *b_keys = keys + a_n, *room = keys + a_n + b_n;
-    size_t i = 0, j = 0, n = 0;
-    memxd_sort_leg(a, a_n, a_keys, room);
-    memxd_sort_leg(b, b_n, b_keys, room);
-    for (; i < a_n || j < b_n; n++) {
-        int from_a = j >= b_n || (i < a_n && memxd_key_rid(a_keys[i]) <= memxd_key_rid(b_keys[j]));
-        int32_t rid = memxd_key_rid(from_a ? a_keys[i] : b_keys[j]);
-        rids[n] = rid;
-        a_rank[n] = memxd_take(a_keys, a_n, &i, rid);
-        b_rank[n] = memxd_take(b_keys, b_n, &j, rid);
-        score[n] = memxd_rrf(a_rank[n], b_rank[n], k, a_weight, b_weight);
-    }
-    return n;
-}
-
-/* -- the best k ---------------------------------------------------------------------------------------------------- */
-
-/* Whether position i ranks before position j: score descending, NaN last, then rid, then position. */
-static inline int memxd_before(const double *score, const int32_t *rids, int32_t i, int32_t j)
-{
-    double a = score[i], b = score[j];
-    if (a > b)
-        return 1;
-    if (a < b)
-        return 0;
-    if ((a != a) != (b != b))
-        return b != b;
-    return rids[i] != rids[j] ? rids[i] < rids[j] : i < j;
-}
-
-/* Restore the heap whose root is the last in rank. */
-static void memxd_sift_down(int32_t *heap, size_t size, size_t root, const double *score, const int32_t *rids)
-{
-    int32_t moving = heap[root];
-    for (;;) {
-        size_t child = 2 * root + 1;
-        if (child >= size)
-            break;
-        if (child + 1 < size && memxd_before(score, rids, heap[child], heap[child + 1]))
-            child++;
-        if (!memxd_before(score, rids, moving, heap[child]))
-            break;
-        heap[root] = heap[child];
-        root = child;
-    }
-    heap[root] = moving;
-}
-
-/* best: k positions out of n, k <= n, best first. */
-static void memxd_top_k(const double *score, const int32_t *rids, size_t n, int32_t *best, size_t k)
-{
-    if (k == 0)
-        return;
-    for (size_t i = 0; i < k; i++)
-        best[i] = (int32_t)i;
-    for (size_t i = k / 2; i-- > 0;)
-        memxd_sift_down(best, k, i, score, rids);
-    for (size_t i = k; i < n; i++)
-        if (!(score[i] < score[best[0]]) && memxd_before(score, rids, (int32_t)i, best[0])) {
-            best[0] = (int32_t)i;
-            memxd_sift_down(best, k, 0, score, rids);
-        }
-    for (size_t i = k; i-- > 1;) {
-        int32_t last = best[0];
-        best[0] = best[i];
-        best[i] = last;
-        memxd_sift_down(best, i, 0, score, rids);
-    }
 }
 
 /* -- the whole order ----------------------------------------------------------------------------------------------- */
@@ -220,54 +108,68 @@ static void memxd_sort_entries(memxd_entry *entries, memxd_entry *room, size_t n
 }
 
 #define MEMXD_CROWD 16
+#define MEMXD_MOST_BUCKETS (1 << 20)
 
 static inline size_t memxd_buckets(size_t n)
 {
     size_t buckets = 2;
-    while (buckets < 2 * n)
+    while (buckets < 2 * n && buckets < MEMXD_MOST_BUCKETS)
         buckets *= 2;
     return buckets;
 }
 
-/* Ascends as the score falls; NaN goes to the last, as -infinity does. */
-static inline size_t memxd_bucket(double score, double high, double scale, size_t buckets)
+/* The bucket of each score, 0..last: ascends as the score falls; NaN goes to the last, as -infinity does. */
+MEMXD_CLONES static void memxd_deal(const double *restrict score, size_t n, double high, double scale, double last,
+                                    uint32_t *restrict bucket)
 {
-    double x = (high - score) * scale;
-    return x < (double)buckets ? (x > 0.0 ? (size_t)x : 0) : buckets - 1;
+    for (size_t i = 0; i < n; i++) {
+        double x = (high - score[i]) * scale;
+        x = x < last ? x : last;
+        x = x > 0.0 ? x : 0.0;
+        bucket[i] = (uint32_t)(int32_t)x;
+    }
 }
 
-/* Entries of n scores, best first: dealt into twice as many buckets by size, which leaves little to sort unless scores
- * crowd. room is for n entries, starts for memxd_buckets(n) + 1 numbers. */
-static void memxd_order(const double *score, const int32_t *rids, size_t n, memxd_entry *entries, memxd_entry *room,
-                        uint32_t *starts)
+/* Entries of the best m or more of n scores, best first, and how many these are; 0 if more than limit would be needed.
+ * Dealt into twice as many buckets by size, which leaves little to sort unless scores crowd; no more than the buckets
+ * that hold the best m are looked at. entries and room are for limit entries, bucket for n numbers, starts for
+ * memxd_buckets(n). */
+static size_t memxd_order(const double *score, const int32_t *rids, size_t n, size_t m, size_t limit,
+                          memxd_entry *entries, memxd_entry *room, uint32_t *bucket, uint32_t *starts)
 {
-    size_t buckets = memxd_buckets(n);
+    size_t buckets = memxd_buckets(n), found = 0, cut = 0;
     uint32_t most = 0;
     double low, high, scale;
     memxd_range(score, n, INFINITY, &low, &high);
     scale = low < high ? (double)buckets / (high - low) : 0.0;
     if (!(scale > 0.0 && scale < INFINITY))
         buckets = 1;
-    memset(starts, 0, (buckets + 1) * sizeof *starts);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t *count = &starts[memxd_bucket(score[i], high, scale, buckets) + 1];
-        most = ++*count > most ? *count : most;
-    }
-    for (size_t b = 0; b < buckets; b++)
-        starts[b + 1] += starts[b];
+    memxd_deal(score, n, high, scale, (double)(buckets - 1), bucket);
+    memset(starts, 0, buckets * sizeof *starts);
     for (size_t i = 0; i < n; i++)
-        entries[starts[memxd_bucket(score[i], high, scale, buckets)]++]
-            = memxd_make_entry(score[i], rids[i], (uint32_t)i);
+        starts[bucket[i]]++;
+    for (; found < m; cut++) {
+        uint32_t count = starts[cut];
+        most = count > most ? count : most;
+        starts[cut] = (uint32_t)found;
+        found += count;
+    }
+    if (found > limit)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (bucket[i] < cut)
+            entries[starts[bucket[i]]++] = memxd_make_entry(score[i], rids[i], (uint32_t)i);
     if (most <= MEMXD_CROWD)
-        memxd_insertion_sort(entries, n);
+        memxd_insertion_sort(entries, found);
     else
-        memxd_sort_entries(entries, room, n);
+        memxd_sort_entries(entries, room, found);
+    return found;
 }
 
 /* -- deduplication ------------------------------------------------------------------------------------------------- */
 
 /* A hash table of kept positions + 1 (0 = free), size a power of two; its keys are read from the candidates' arrays.
- * keys NULL: the table does nothing. kinds not NULL: equal kinds are needed as well. */
+ * kinds not NULL: equal kinds are needed as well. */
 typedef struct {
     int32_t *slots;
     size_t size;
@@ -311,37 +213,89 @@ static inline int32_t *memxd_slot(const memxd_table *table, int32_t p)
     return table->slots + slot;
 }
 
-/* slots: 3 * size zeros, size >= 2 * limit; third: key 0 stands for none; suspect: 0 for positions that are like no
- * other, NULL = not known. Answers how many are kept (<= limit). */
-static size_t memxd_dedup(const int32_t *order, size_t m, const uint64_t *ids, const uint64_t *content,
-                          const uint64_t *third, const uint8_t *third_kinds, const uint8_t *suspect, int32_t *slots,
-                          size_t size, int32_t *kept, size_t limit, int32_t *folded_into)
+enum { MEMXD_DEDUP_OFF = 1, MEMXD_DEDUP_TAGS = 3, MEMXD_DEDUP_ADAPTIVE = 4 };
+
+/* What folding n rows needs besides its outputs; arrays by position. */
+typedef struct {
+    uint64_t *content, *third, *bits; /* bits: [size / 4] */
+    int32_t *slots; /* [2 * size] */
+    uint8_t *kinds, *suspect;
+    size_t size; /* a power of two >= 2 n */
+} memxd_folding;
+
+/* Takes memory for n rows, to free by free(folding->content); 0, or -1 without any. */
+static int memxd_take_folding(memxd_folding *folding, size_t n)
 {
-    memxd_table tables[3] = {
-        {slots, size, ids, NULL}, {slots + size, size, content, NULL}, {slots + 2 * size, size, third, third_kinds}};
+    size_t size = 8;
+    while (size < 2 * n)
+        size *= 2;
+    folding->content = malloc((2 * n + size / 4) * sizeof(uint64_t) + 2 * size * sizeof(int32_t) + 2 * n);
+    if (!folding->content)
+        return -1;
+    folding->third = folding->content + n;
+    folding->bits = folding->third + n;
+    folding->slots = (int32_t *)(folding->bits + size / 4);
+    folding->kinds = (uint8_t *)(folding->slots + 2 * size);
+    folding->suspect = folding->kinds + n;
+    folding->size = size;
+    return 0;
+}
+
+/* Keep of m rows in order each that repeats no kept one before it, else note which one it repeats. A row whose hashes
+ * no other has is kept without a table; the others, few, are compared in their order. third: key 0 stands for none.
+ * Answers how many are kept. */
+static size_t memxd_dedup(const memxd_folding *f, int mode, const int32_t *order, size_t m, int32_t *kept,
+                          int32_t *folded_into)
+{
+    memxd_table tables[2] = {
+        {f->slots, f->size, f->content, NULL},
+        {f->slots + f->size, f->size, f->third, mode == MEMXD_DEDUP_TAGS ? f->kinds : NULL}};
+    int used = mode >= MEMXD_DEDUP_TAGS ? 2 : 1;
     size_t n = 0;
     for (size_t i = 0; i < m; i++) {
-        int32_t p = order[i], found = 0, *places[3] = {NULL, NULL, NULL};
-        if (suspect && !suspect[p] && n < limit) {
-            kept[n++] = p;
-            continue;
-        }
-        for (int t = 0; t < 3; t++) {
-            if (!tables[t].keys || (t == 2 && tables[t].keys[p] == 0))
+        int32_t p = order[i], found = 0, *places[2] = {NULL, NULL};
+        for (int t = 0; t < used && f->suspect[p]; t++) {
+            if (t == 1 && f->third[p] == 0)
                 continue;
             places[t] = memxd_slot(&tables[t], p);
             found = found ? found : *places[t];
         }
         if (found) {
             folded_into[p] = found - 1;
-        } else if (n < limit) {
-            kept[n++] = p;
-            for (int t = 0; t < 3; t++)
-                if (places[t])
-                    *places[t] = p + 1;
+            continue;
         }
+        kept[n++] = p;
+        for (int t = 0; t < used; t++)
+            if (places[t])
+                *places[t] = p + 1;
     }
     return n;
+}
+
+/* kept, folded_into (-1 = not folded) of n rows, whose positions stand in order best first; answers how many are kept.
+ */
+static size_t memxd_fold_rows(const memxd_columns *c, int mode, const int32_t *rids, const int32_t *order, size_t n,
+                         memxd_folding *f, int32_t *kept, int32_t *folded_into)
+{
+    const uint64_t *third_of = mode == MEMXD_DEDUP_TAGS ? c->tag : c->fold;
+    memset(folded_into, 255, n * sizeof *folded_into); /* -1 */
+    if (mode == MEMXD_DEDUP_OFF) {
+        memcpy(kept, order, n * sizeof *kept);
+        return n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        f->content[i] = c->content[rids[i]];
+        f->third[i] = third_of[rids[i]];
+    }
+    for (size_t i = 0; i < n && mode == MEMXD_DEDUP_TAGS; i++)
+        f->kinds[i] = c->type[rids[i]];
+    for (size_t i = 0; i < n; i++)
+        f->suspect[i] = f->content[i] == 0; /* no key is "none" here */
+    memxd_suspects(f->content, n, f->bits, f->size / 8, f->suspect);
+    if (mode >= MEMXD_DEDUP_TAGS)
+        memxd_suspects(f->third, n, f->bits, f->size / 8, f->suspect);
+    memset(f->slots, 0, 2 * f->size * sizeof *f->slots);
+    return memxd_dedup(f, mode, order, n, kept, folded_into);
 }
 
 #endif

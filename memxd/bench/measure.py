@@ -162,11 +162,13 @@ def alternate(
     *,
     warmup: int = 3,
     limits: Mapping[str, int] | None = None,
+    run: int = 1,
 ) -> dict[str, Timed]:
     """Every call with every input, in turn, so that all of them meet the same machine.
 
-    Their order is drawn anew for each input (seeded), since each leaves the caches to the next. The first ``warmup``
-    inputs are asked once before anything counts. ``limits``: how many inputs a slow one gets, spread evenly over all.
+    A call gets ``run`` inputs, then the next call the same ones; their order is drawn anew each time (seeded), since
+    each leaves the caches to the next. The first ``warmup`` inputs are asked once before anything counts. ``limits``:
+    how many inputs a slow one gets, spread evenly over all.
     """
     names = list(calls)
     given = {name: _spread(len(inputs), (limits or {}).get(name, len(inputs))) for name in names}
@@ -178,16 +180,17 @@ def alternate(
         for call in calls.values():
             call(item)
     with quiet():
-        for number, item in enumerate(inputs):
+        for first in range(0, len(inputs), run):
             for name in orders.permuted(names).tolist():
-                if number not in given[name]:
-                    continue
-                call, c0 = calls[name], thread()
-                t0 = clock()
-                call(item)
-                t1 = clock()
-                cpu[name].append(thread() - c0)
-                wall[name].append(t1 - t0)
+                for number in range(first, min(first + run, len(inputs))):
+                    if number not in given[name]:
+                        continue
+                    call, item, c0 = calls[name], inputs[number], thread()
+                    t0 = clock()
+                    call(item)
+                    t1 = clock()
+                    cpu[name].append(thread() - c0)
+                    wall[name].append(t1 - t0)
     return {name: Timed(np.array(wall[name]) / 1e9, np.array(cpu[name]) / 1e9) for name in names}
 
 

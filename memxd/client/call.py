@@ -33,6 +33,8 @@ class Bound:
 
     def override(self, agent_id: str | None, user_id: str | None) -> Bound:
         """The same scope with the given parts in place of its own."""
+        if agent_id is None and user_id is None:
+            return self
         return Bound(self.agent_id if agent_id is None else agent_id, self.user_id if user_id is None else user_id)
 
     def message(self) -> memory_pb2.Scope:

@@ -17,6 +17,7 @@ from memxd.client.call import MEMORY_SERVICE, Bound, Call
 from memxd.client.values import When
 from memxd.errors import MemxdError
 from memxd.model import Dedup, Filter, MemoryType, Mode, Profile, Ranking, State, TimeRange
+from memxd.model.quick import quick
 from memxd.v1 import memory_service_pb2 as pb
 
 #: (start, end), half-open; None on either side = open.
@@ -50,6 +51,9 @@ class Question:
     timings: bool = False
     agent_id: str | None = None
     user_id: str | None = None
+
+
+_question = quick(Question)
 
 
 def where(
@@ -184,7 +188,7 @@ def search(
     "keyword"; ``profile`` by name, or ``ranking`` by ``rank`` for more (``ranking`` wins). An answer with ``rejected``
     has no hits and says why. ``explain`` fills ``Hit.explanation``; ``record_retrieval=False`` leaves no trace.
     """
-    question = Question(
+    question = _question(
         query, k, filter, mode, profile, ranking, min_relevance, explain, record_retrieval, asked_at, as_of,
         time_zone, include_superseded, exact, vector, model_id, expand_links, timings,
     )  # fmt: skip

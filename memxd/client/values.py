@@ -185,16 +185,17 @@ def ranking_message(value: Ranking | None) -> search_pb2.Ranking | None:
     """A ranking for the wire."""
     if value is None:
         return None
-    weights = search_pb2.FactorWeights(
-        semantic=value.semantic, recency=value.recency, frequency=value.frequency, importance=value.importance
-    )
+    parts = (value.semantic, value.recency, value.frequency, value.importance)
+    weights = None
+    if parts != (None, None, None, None):
+        weights = search_pb2.FactorWeights(semantic=parts[0], recency=parts[1], frequency=parts[2], importance=parts[3])
     half_life = None
     if value.half_life is not None:
         seconds, rest = divmod(value.half_life, model.SECOND)
         half_life = Duration(seconds=seconds, nanos=rest * 1000)
     return search_pb2.Ranking(
         profile=number("ranking.profile", model.Profile, value.profile),
-        weights=weights if weights.ByteSize() else None,
+        weights=weights,
         alpha=value.alpha,
         half_life=half_life,
         rrf_k=whole("ranking.rrf_k", value.rrf_k),

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from memxd.embed.base import Embedder, Matrix, ModelInfo, Span, Vector
-from memxd.embed.factory import open_embedder
+from memxd.embed.factory import import_backend, open_embedder
 from memxd.embed.hashing import HashingEmbedder
 from memxd.embed.settings import EmbedSettings
 
@@ -20,5 +20,6 @@ __all__ = [
     "ModelInfo",
     "Span",
     "Vector",
+    "import_backend",
     "open_embedder",
 ]

@@ -5,12 +5,22 @@ Owns the choice of backend only. The daemon calls ``open_embedder`` once and clo
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from memxd.embed.base import Embedder
 from memxd.embed.hashing import HashingEmbedder
-from memxd.embed.settings import EmbedSettings
+from memxd.embed.settings import Backend, EmbedSettings
 from memxd.errors import ConfigError
+
+
+def import_backend(backend: Backend) -> None:
+    """Import what ``open_embedder`` will need, and nothing else: a daemon loads the one library it needs."""
+    if backend == "onnx":
+        import_module("memxd.embed.models")
+        import_module("memxd.embed.onnx")
+    elif backend == "openai":
+        import_module("memxd.embed.openai")
 
 
 def open_embedder(settings: EmbedSettings, data_dir: Path) -> Embedder:

@@ -7,24 +7,27 @@ the wire has its own conversion in service/.
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any, TypeAlias
 
+from memxd.engine.quickjson import QuickJson
 from memxd.model import Link, LinkType, Memory, MemoryType, Scope, State, StoreAnswer
 
 #: What a write may answer: a memory or link with its revision, a revision, or a count with a revision.
 Answer: TypeAlias = "StoreAnswer | tuple[Link, int] | tuple[int, int] | int"
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_QUICK = QuickJson(_ENCODER.encode, ascii=False)
+_VALUES, _BEGINS = attrgetter(*Memory.__slots__), _QUICK.names(Memory.__slots__)
 
 
 def dump(answer: Answer) -> str:
     """Answer -> JSON text."""
     if isinstance(answer, StoreAnswer):
-        body: list[Any] = [
-            "memory", _memory_out(answer.memory), answer.revision, answer.deduplicated
-        ]  # fmt: skip
-    elif isinstance(answer, int):
-        body = ["revision", answer]
+        flag = "true" if answer.deduplicated else "false"
+        return f'["memory",{_memory_out(answer.memory)},{answer.revision},{flag}]'
+    if isinstance(answer, int):
+        body: list[Any] = ["revision", answer]
     elif isinstance(answer[0], Link):
         body = ["link", _link_out(answer[0]), answer[1]]
     else:
@@ -44,10 +47,8 @@ def load(text: str) -> Answer:
     return int(rest[0])
 
 
-def _memory_out(m: Memory) -> dict[str, Any]:
-    fields = {name: getattr(m, name) for name in Memory.__slots__}
-    fields["scope"] = [m.scope.agent_id, m.scope.user_id]
-    return fields
+def _memory_out(m: Memory) -> str:
+    return _QUICK.record(_BEGINS, _VALUES(m))
 
 
 def _memory_in(fields: dict[str, Any]) -> Memory:

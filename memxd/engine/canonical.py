@@ -9,42 +9,79 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
+from memxd.engine.quickjson import QuickJson
+
 _SCALARS = frozenset((str, int, float, bool, type(None)))
-_known_fields: dict[type[Any], tuple[str, ...] | None] = {}
+_Maker = Callable[[Any], Any]
+_makers: dict[type[Any], _Maker] = {}
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
+def _slow(value: Any) -> str:
+    return _ENCODER.encode(_plain(value))
+
+
+_QUICK = QuickJson(_slow, ascii=True)
+
+
 def _plain(value: Any) -> Any:
-    if type(value) in _SCALARS:
+    kind = type(value)
+    if kind in _SCALARS:
         return value
-    names = _fields(type(value))
-    if names is not None:
-        return {name: _plain(getattr(value, name)) for name in names}
+    maker = _makers.get(kind)
+    if maker is None:
+        maker = _makers[kind] = _maker(value)
+    return maker(value)
+
+
+def _maker(value: Any) -> _Maker:
+    """What makes a value of this type plain."""
+    if dataclasses.is_dataclass(value):
+        return _of_fields(tuple(field.name for field in dataclasses.fields(value)))
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return lambda v: {str(k): _plain(each) for k, each in v.items()}
     if isinstance(value, set | frozenset):
-        return sorted((_plain(v) for v in value), key=repr)
+        return lambda v: sorted((_plain(each) for each in v), key=repr)
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return lambda v: [_plain(each) for each in v]
     if isinstance(value, memoryview):  # a vector: its numbers as text would cost more than storing it does
-        return [value.format, list(value.shape or ()), hashlib.blake2b(value.cast("B"), digest_size=16).hexdigest()]
+        return lambda v: [v.format, list(v.shape or ()), hashlib.blake2b(v.cast("B"), digest_size=16).hexdigest()]
     if isinstance(value, bytes):
-        return value.hex()
-    return value
+        return lambda v: v.hex()
+    return lambda v: v
 
 
-def _fields(kind: type[Any]) -> tuple[str, ...] | None:
-    """The names of a dataclass's fields; None for other types."""
-    if kind not in _known_fields:
-        names = tuple(getattr(kind, "__dataclass_fields__", ()))
-        _known_fields[kind] = names if dataclasses.is_dataclass(kind) else None
-    return _known_fields[kind]
+def _of_fields(names: tuple[str, ...]) -> _Maker:
+    def plain(value: Any) -> dict[str, Any]:
+        fields = [(name, getattr(value, name)) for name in names]
+        return {name: each if type(each) in _SCALARS else _plain(each) for name, each in fields}
+
+    return plain
 
 
 def digest(*parts: object) -> str:
     """128 bits as hex over dataclasses, mappings, sets, sequences, arrays (as contiguous memory) and scalars; equal
     values give equal digests, where an array equals only an array of its type."""
-    return hashlib.blake2b(_ENCODER.encode(_plain(parts)).encode(), digest_size=16).hexdigest()
+    text = f"[{','.join(map(_text, parts))}]"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _text(value: Any) -> str:
+    """``value`` made plain, as JSON with sorted keys."""
+    names = _names(type(value))  # type: ignore[arg-type]  # a type is hashable
+    if names is None:
+        return _QUICK.value(value)
+    return _QUICK.record(names[0], [getattr(value, name) for name in names[1]])
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The fields of a dataclass in order of their names, as text begins and as they are; None for other types."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    ordered = tuple(sorted(field.name for field in dataclasses.fields(kind)))
+    return _QUICK.names(ordered), ordered

@@ -26,6 +26,9 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 def is_blank(text: str) -> bool:
     """True when nothing in ``text`` can be seen: white space, controls, zero-width characters, lone marks."""
+    first = text[:1]
+    if first.isascii() and first.isalnum():  # most texts
+        return False
     return all(c in _BLANK_LETTERS or unicodedata.category(c) in _INVISIBLE for c in text)
 
 
@@ -44,6 +47,8 @@ def trim(text: str) -> str:
 
 
 def _is_outer(char: str) -> bool:
+    if char.isalnum() or char == ".":  # most texts begin and end so
+        return False
     return char.isspace() or char in "\u200b\u2060\ufeff" or unicodedata.category(char) == "Cc"
 
 

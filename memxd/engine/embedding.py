@@ -7,6 +7,7 @@ to do then is the caller's decision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,7 @@ def own_vector(
     if len(vector) != info.dimension:
         raise fail(field, f"must have {info.dimension} numbers, this has {len(vector)}")
     array = np.asarray(vector, dtype=np.float64)
-    norm = float(np.linalg.norm(array))
-    if not np.isfinite(norm) or norm == 0.0:
+    norm = math.sqrt(array.dot(array))
+    if not math.isfinite(norm) or norm == 0.0:
         raise fail(field, "must hold finite numbers, not all zero")
     return (array / norm).astype(np.float32)

@@ -17,6 +17,7 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.embed import Embedder
 from memxd.engine.backfill import Backfill
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.indexes import Indexes
 from memxd.engine.links import Links
 from memxd.engine.profiles import RankingDefaults
@@ -96,7 +97,9 @@ class Engine:
         self._closing.callback(store.close)
         self._closing.callback(indexes.stop)
         self._closing.callback(backfill.stop)
-        storing = Storing(store, vectors)
+        courtesy = Courtesy()
+        indexes.between = courtesy.step_aside
+        storing = Storing(store, vectors, courtesy)
         records = Records(store, indexes, vectors, clock)
         links = Links(store)
         searching = Searching(store, indexes, vectors, kernels, clock, tuning.ranking, backfill.pending_in)
@@ -109,7 +112,7 @@ class Engine:
         self.update = records.update
         self.delete = records.delete
         self.delete_many = records.delete_many
-        self.search = searching.search
+        self.search = courtesy.first(searching.search)
         self.search_many = searching.search_many
         self.create_link = links.create
         self.delete_link = links.delete

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from memxd._fast import Kernels
@@ -31,6 +32,8 @@ FLUSH_SECONDS = 30.0
 #: An index is flushed earlier when it has so many changes that a crash would lose: what a start can catch up with in
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
+#: Changes that an index is told of at once.
+APPLIED = 32
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -40,8 +43,11 @@ KEEP_CHANGES: Micros = 7 * DAY
 SMALL = 20_000
 #: So many missed changes are replayed at most; with more, building anew (behind the daemon's back) is better.
 REPLAYED = 50_000
+#: Changes that are read and then taken over together.
+_REPLAYED_AT_ONCE = 500
 
-
+#: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
+_REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
 
 
@@ -61,6 +67,8 @@ class Indexes:
             IndexKind.VECTOR: vector,
             IndexKind.KEYWORD: lexical,
         }
+        #: Called by the writer thread between two steps of a long commit: searches may go first.
+        self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
         self._wake = threading.Event()  # there is something to flush, or the end has come
         self._rebuilding = Rebuilding(store, self._by_kind, self._stop)
@@ -111,6 +119,7 @@ class Indexes:
         """Follow the store from here on; returns when searches may begin."""
         self._store.on_commit = self.on_commit
         self._store.on_counters = self.columns.count_bump
+        self.lexical.rest(_REST_SECONDS)
         behind = self._catch_up()
         with self._store.read() as read:
             small = not read.holds_more_than(SMALL)
@@ -141,8 +150,10 @@ class Indexes:
             if self._rebuilding.is_deaf(kind):
                 continue  # what it missed comes with its rebuild
             try:
-                for change in seen:
-                    index.apply(change)
+                for at in range(0, len(seen), APPLIED):
+                    index.apply_all(seen[at : at + APPLIED])
+                    if len(seen) > APPLIED:
+                        self.between()
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
@@ -174,14 +185,13 @@ class Indexes:
                     late.append((index, index.watermark))
             if target == 0 or not late:
                 return rebuilt if target else []
-            changes = 0
-            for change in read.changes_since(min(since for _, since in late)):
-                seen = public(change)
-                for index, since in late:
-                    if change.revision > since:  # else it has this row as it is
-                        index.apply(seen)
-                changes += 1
-        log.info("replayed %d changes into the indexes", changes)
+            count = 0
+            changes = map(public, read.changes_since(min(since for _, since in late)))
+            while batch := list(islice(changes, _REPLAYED_AT_ONCE)):
+                for index, since in late:  # rows that were not touched since, it has as they are
+                    index.apply_all([change for change in batch if change.revision > since])
+                count += len(batch)
+        log.info("replayed %d changes into the indexes", count)
         return rebuilt
 
     def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:

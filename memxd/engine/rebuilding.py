@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
@@ -33,6 +33,7 @@ class Index(Protocol):
     @property
     def durable_watermark(self) -> int: ...
     def apply(self, change: Change) -> None: ...
+    def apply_all(self, changes: Sequence[Change]) -> None: ...
     def rebuild(
         self,
         changes: Iterator[Change],

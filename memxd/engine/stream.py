@@ -1,17 +1,17 @@
-"""Reading a caller's stream in groups without ever waiting for a group to fill.
+"""Reading a caller's stream in groups without ever waiting for a group to fill, and working one group ahead.
 
-Owns the small reader thread that makes "everything that has arrived, at most n" possible over a blocking iterator; a
-stream that has a reader of its own (``Grouped``) is asked directly, since each thread that an item passes costs. A
-caller that sends one item and waits for its answer is answered at once; one that pours is served in groups. Called by
-storing.py.
+Owns the small reader thread that makes "everything that has arrived, at most n" possible over a blocking iterator (a
+stream that has a reader of its own, ``Grouped``, is asked directly, since each thread that an item passes costs), and
+``ahead``, by which one group is made ready while the last one is written. A caller that sends one item and waits for
+its answer is answered at once; one that pours is served in groups. Called by storing.py.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from queue import Empty, Full, Queue
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
 
@@ -34,6 +34,11 @@ class _End:
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
+    def reraise(self) -> None:
+        """Raise what ended the stream, if anything did."""
+        if self.error is not None:
+            raise self.error
+
 
 def groups(items: Iterable[T] | Grouped[T], size: int) -> Iterator[list[T]]:
     """Lists of 1..size items in order, each as large as what has arrived; the reader is at most ``size`` ahead.
@@ -43,34 +48,54 @@ def groups(items: Iterable[T] | Grouped[T], size: int) -> Iterator[list[T]]:
     return items.groups(size) if isinstance(items, Grouped) else _read_ahead(items, size)
 
 
-def _read_ahead(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    queue: Queue[T | _End] = Queue(maxsize=size)
-    gone = threading.Event()
+def ahead(items: Iterable[T], name: str) -> Generator[T, None, None]:
+    """The same items, of which the next one is made on a thread of this name while the last one is being used.
 
-    def put(item: T | _End) -> bool:
-        while not gone.is_set():
+    An exception of ``items`` is raised here after everything before it was yielded. The thread ends by itself once this
+    is closed and ``items`` has yielded once more.
+    """
+    reading = _Reading(items, 1, name)
+    try:
+        while not isinstance(item := reading.queue.get(), _End):
+            yield item
+        item.reraise()
+    finally:
+        reading.gone.set()
+
+
+def _read_ahead(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    reading = _Reading(items, size, "memxd-stream-reader")
+    try:
+        yield from _collect(reading.queue, size)
+    finally:
+        reading.gone.set()
+
+
+class _Reading(Generic[T]):
+    """A thread that puts the items into ``queue``, and the end behind them, until ``gone`` is set."""
+
+    def __init__(self, items: Iterable[T], size: int, name: str) -> None:
+        self.queue: Queue[T | _End] = Queue(maxsize=size)
+        self.gone = threading.Event()
+        threading.Thread(target=self._read, args=(items,), name=name, daemon=True).start()
+
+    def _read(self, items: Iterable[T]) -> None:
+        try:
+            for item in items:
+                if not self._put(item):
+                    return
+            self._put(_End(None))
+        except BaseException as error:  # raised again on the consumer's side
+            self._put(_End(error))
+
+    def _put(self, item: T | _End) -> bool:
+        while not self.gone.is_set():
             try:
-                queue.put(item, timeout=_POLL)
+                self.queue.put(item, timeout=_POLL)
                 return True
             except Full:
                 continue
         return False
-
-    def read() -> None:
-        try:
-            for item in items:
-                if not put(item):
-                    return
-            put(_End(None))
-        except BaseException as error:  # raised again on the consumer's side
-            put(_End(error))
-
-    reader = threading.Thread(target=read, name="memxd-stream-reader", daemon=True)
-    reader.start()
-    try:
-        yield from _collect(queue, size)
-    finally:
-        gone.set()
 
 
 def _collect(queue: Queue[T | _End], size: int) -> Iterator[list[T]]:
@@ -88,6 +113,5 @@ def _collect(queue: Queue[T | _End], size: int) -> Iterator[list[T]]:
         if group:
             yield group
         if isinstance(item, _End):
-            if item.error is not None:
-                raise item.error
+            item.reraise()
             return

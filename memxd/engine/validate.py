@@ -32,8 +32,11 @@ from memxd.model import (
     State,
     TimeRange,
 )
+from memxd.model.quick import quick
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+_new_memory = quick(NewMemory)
 
 MUTABLE = frozenset(
     ("content", "type", "tags", "metadata", "importance", "event_at", "valid_until", "private", "source", "state")
@@ -136,6 +139,8 @@ def tags(field: str, values: Collection[str], limit: int = Limits.TAGS) -> tuple
 
 def metadata(field: str, value: Json) -> dict[str, Any]:
     """A JSON object of at most 16 KiB and 32 levels, with finite numbers."""
+    if type(value) is dict and not value:
+        return {}
     _json_depth(field, value, 1)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -197,6 +202,8 @@ def validity(prefix: str, event_at: Micros | None, valid_until: Micros | None) -
 
 def source(field: str, text: str) -> str:
     """Where a memory came from, 0..256 characters."""
+    if not text:
+        return ""
     clean = trim(text)
     if len(clean) > Limits.SOURCE:
         raise fail(field, f"at most {Limits.SOURCE} characters, this has {len(clean)}")
@@ -254,16 +261,13 @@ def new_memory(value: NewMemory) -> NewMemory:
     if len(value.supersedes) > Limits.SUPERSEDES:
         raise fail("memory.supersedes", f"at most {Limits.SUPERSEDES} ids")
     replaced = [identifier(f"memory.supersedes[{n}]", i) for n, i in enumerate(value.supersedes)]
-    return replace(
-        value,
-        content=content("memory.content", value.content),
-        type=value.type or MemoryType.SEMANTIC,
-        tags=tags("memory.tags", value.tags),
-        metadata=metadata("memory.metadata", value.metadata),
-        importance=ratio("memory.importance", value.importance, 0.5),
-        source=source("memory.source", value.source),
-        supersedes=tuple(dict.fromkeys(replaced)),
-    )
+    return _new_memory(
+        content("memory.content", value.content), value.type or MemoryType.SEMANTIC,
+        tags("memory.tags", value.tags) if value.tags else (), metadata("memory.metadata", value.metadata),
+        ratio("memory.importance", value.importance, 0.5), value.event_at, value.valid_until, value.private,
+        source("memory.source", value.source), tuple(dict.fromkeys(replaced)), value.allow_duplicate, value.vector,
+        value.model_id,
+    )  # fmt: skip
 
 
 def patch(value: Patch) -> Patch:

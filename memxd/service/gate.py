@@ -37,10 +37,18 @@ class Gate:
     #: How long a refused caller should wait before it tries again, in milliseconds.
     RETRY_AFTER_MS = 100
 
-    def __init__(self, *, workers: int, max_pending: int, max_streams: int, stream_idle: float = 300.0) -> None:
+    def __init__(
+        self,
+        *,
+        workers: int,
+        max_pending: int,
+        max_streams: int,
+        stream_idle: float = 300.0,
+        on_crowd: Callable[[bool], None] | None = None,
+    ) -> None:
         #: How long a stream may bring nothing, in seconds.
         self.stream_idle = stream_idle
-        self.calls = Pool(workers, max_pending, "memxd-call")
+        self.calls = Pool(workers, max_pending, "memxd-call", on_crowd)
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
         #: Flush and Rebuild, which may take long: they wait for each other, never in the way of anything else.
         self.upkeep = Pool(4, 16, "memxd-upkeep")

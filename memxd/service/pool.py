@@ -28,16 +28,26 @@ def _ended() -> Future[Any]:
     return future
 
 
+def _ignore(_: bool) -> None:
+    pass
+
+
+#: From so many tasks at once on, it is a crowd.
+CROWD = 8
 #: What every ``submit`` answers. gRPC only counts calls by it, for a limit of its own that is not used here.
 _TAKEN = _ended()
 
 
 class Pool(ThreadPoolExecutor):
-    """Up to ``threads`` threads, made when needed; knows how many tasks run or wait, and how many it may hold."""
+    """Up to ``threads`` threads, made when needed; knows how many tasks run or wait, and how many it may hold.
 
-    def __init__(self, threads: int, limit: int, name: str) -> None:
+    ``on_crowd`` is told when ``CROWD`` tasks or more are held and when they are fewer again; it must not wait.
+    """
+
+    def __init__(self, threads: int, limit: int, name: str, on_crowd: Callable[[bool], None] | None = None) -> None:
         super().__init__(max_workers=threads, thread_name_prefix=name)
         self.limit = limit
+        self._on_crowd = on_crowd or _ignore
         self._most, self._name = threads, name
         self._lock = threading.Lock()
         self._quiet = threading.Condition(self._lock)
@@ -57,6 +67,8 @@ class Pool(ThreadPoolExecutor):
             if self._closed:
                 raise RuntimeError("the pool is shut down")
             self._held += 1
+            if self._held == CROWD:
+                self._on_crowd(True)
             if self._idle:
                 self._idle.pop().give(task)
             elif len(self._workers) < self._most:
@@ -71,6 +83,8 @@ class Pool(ThreadPoolExecutor):
         """For a worker whose task has run: the task that waits longest; None = be idle (or end, when shut down)."""
         with self._lock:
             self._held -= 1
+            if self._held == CROWD - 1:
+                self._on_crowd(False)
             if not self._held:
                 self._quiet.notify_all()
             if self._waiting:

@@ -76,7 +76,7 @@ class _Reader:
     def _first(self) -> pb.StoreManyRequest | _End:
         """The next item, waited for as long as the stream may be idle."""
         since = time.monotonic()
-        while True:
+        while not self._closed.is_set():
             self._gate.check_draining()
             try:
                 return self._arrived.get(timeout=_LOOK)
@@ -86,6 +86,7 @@ class _Reader:
                         f"no item came for {self._gate.stream_idle:g} s; everything that came was answered, "
                         "open a new stream"
                     ) from None
+        return _End()
 
     def close(self) -> None:
         """Let the thread end although nobody takes its items any more."""

@@ -5,6 +5,7 @@ acknowledged before its COMMIT. Knows no index, no embedder and no wire; validat
 engine only, through the names below.
 """
 
+from memxd.store.inserting import NewRow
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -28,6 +29,7 @@ __all__ = [
     "Cursor",
     "Edge",
     "NewChunk",
+    "NewRow",
     "ReadTxn",
     "Remembered",
     "Row",

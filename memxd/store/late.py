@@ -12,13 +12,13 @@ import sqlite3
 from typing import NamedTuple
 
 from memxd.model import Micros
+from memxd.store.rows import insert_rows
 from memxd.store.types import Remembered
 
-_CHANGE = "INSERT INTO changes(revision, rid, at, parts, dead_vids) VALUES (?, ?, ?, ?, ?)"
+_CHANGE = "INSERT INTO changes(revision, rid, at, parts, dead_vids)"
 # An older answer to the same id has expired, or it would have been found.
-_REQUEST = """INSERT OR REPLACE INTO requests(request_no, scope_no, rpc, request_id, body_hash, answer, created_at)
- VALUES (?, ?, ?, ?, ?, ?, ?)"""
-_RID = "INSERT INTO request_rids(rid, request_no) VALUES (?, ?)"
+_REQUEST = """INSERT OR REPLACE INTO requests(request_no, scope_no, rpc, request_id, body_hash, answer, created_at)"""
+_RID = "INSERT INTO request_rids(rid, request_no)"
 
 #: scope_no, rpc, request_id.
 Key = tuple[int, str, str]
@@ -73,7 +73,7 @@ class Late:
         """Put what waits into the database."""
         changes, requests = self._changes[self._written[0] :], self._requests[self._written[1] :]
         if changes:
-            self._connection.executemany(_CHANGE, changes)
+            insert_rows(self._connection, _CHANGE, changes)
         if requests:
             self._write_requests(requests)
         self._written = len(self._changes), len(self._requests)
@@ -82,7 +82,6 @@ class Late:
     def _write_requests(self, requests: list[Request]) -> None:
         [last] = self._connection.execute("SELECT coalesce(max(request_no), 0) FROM requests").fetchone()
         numbered = list(enumerate(requests, last + 1))
-        self._connection.executemany(
-            _REQUEST, [(number, *r.key, r.body_hash, r.answer, r.at) for number, r in numbered]
-        )
-        self._connection.executemany(_RID, [(rid, number) for number, r in numbered for rid in set(r.rids)])
+        rows = [(number, *r.key, r.body_hash, r.answer, r.at) for number, r in numbered]
+        insert_rows(self._connection, _REQUEST, rows)
+        insert_rows(self._connection, _RID, [(rid, number) for number, r in numbered for rid in set(r.rids)])

@@ -1,8 +1,8 @@
-"""Memories: reading by id, storing, changing, giving vectors.
+"""Memories: reading by id, changing, giving vectors.
 
-Owns the memories table with its chunks, tags and facts, as far as one memory is concerned. What superseding
-does to a row is in ``supersession.py``, earlier contents in ``history.py``,
-erasing in ``erasing.py``. Part of every transaction; validation is done.
+Owns the memories table with its chunks, tags and facts, as far as one memory is concerned. How new ones come in is in
+``inserting.py``, what superseding does to a row in ``supersession.py``, earlier contents in ``history.py``, erasing in
+``erasing.py``. Part of every transaction; validation is done.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from memxd.errors import DuplicateMemoryError, MemoryNotFoundError, StateConflictError
+from memxd.errors import MemoryNotFoundError, StateConflictError
 from memxd.model import Chunk, Json, Memory, MemoryType, Micros, Scope, State
 from memxd.store import codec
 from memxd.store.history import HistoryReads, HistoryWrites
 from memxd.store.supersession import SupersessionWrites
-from memxd.store.types import NewChunk, Row, Terms
+from memxd.store.types import NewChunk, Row
 from memxd.text import content_hash, fold_hash
 
-_INSERT = """INSERT INTO memories(scope_no, id, type, state, own_state, importance_bits, created_at, updated_at,
- event_at, valid_until, own_valid_until, private, vector_pending, revision, content_hash, fold_hash, source, tags,
- metadata, content) VALUES (?, ?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _DUPLICATE = """WHERE m.scope_no = ? AND m.content_hash = ? AND m.content = ? AND +m.state = 1 AND m.type = ?
  AND m.event_at IS ? AND m.source = ? AND (m.valid_until IS NULL OR m.valid_until > ?) AND m.rid IS NOT ?
  ORDER BY m.rid LIMIT 1"""
@@ -88,6 +85,15 @@ class RecordReads(HistoryReads):
         parameters = (scope_no, digest, content, int(type), event_at, source, moment, exclude_rid)
         return next((row.memory for row in self._rows(_DUPLICATE, parameters)), None)
 
+    def contents_among(self, scope_no: int, digests: Collection[int]) -> set[int]:
+        """Those of ``digests`` (memxd.text.content_hash) that a memory of the scope has, in whatever state."""
+        wanted = json.dumps([codec.signed(digest) for digest in digests])
+        found = self._connection.execute(
+            "SELECT content_hash FROM memories WHERE scope_no = ? AND content_hash IN (SELECT value FROM json_each(?))",
+            (scope_no, wanted),
+        )
+        return {codec.unsigned(digest) for (digest,) in found.fetchall()}
+
     def pending_vectors(self, limit: int, *, after_rid: int = 0, private: bool = True) -> list[Row]:
         """Memories of all scopes that wait for a vector, by rid ascending above ``after_rid``.
 
@@ -109,107 +115,7 @@ class RecordReads(HistoryReads):
 
 
 class RecordWrites(RecordReads, HistoryWrites, SupersessionWrites):
-    """Storing and changing memories."""
-
-    def insert(
-        self,
-        scope: Scope,
-        *,
-        content: str,
-        type: MemoryType,
-        tags: Collection[str] = (),
-        metadata: Json | None = None,
-        importance: float = 0.5,
-        event_at: Micros | None = None,
-        valid_until: Micros | None = None,
-        private: bool = False,
-        source: str = "",
-        chunks: Sequence[NewChunk] | None = None,
-        id: str | None = None,
-        created_at: Micros | None = None,
-        terms: Terms | None = None,
-    ) -> Row:
-        """Store a memory, active.
-
-        ``chunks`` None = vector pending; ``()`` = nothing to embed (not pending). ``id`` and ``created_at`` None = made
-        from the store's clock and id factory (only import brings its own). ``terms`` go to the indexes with the change.
-        Raises DuplicateMemoryError when the scope
-        has this id already.
-        """
-        number = self.scope_no(scope)
-        now = self._now()
-        facts = codec.to_json(metadata) if metadata else "{}"
-        created = now if created_at is None else created_at
-        memory = Memory(
-            id=self._context.ids(created) if id is None else id,
-            scope=scope,
-            content=content,
-            type=MemoryType(type),
-            tags=codec.to_tags(tags),
-            metadata=json.loads(facts) if metadata else {},
-            importance=importance + 0.0,
-            created_at=created,
-            updated_at=created,
-            event_at=event_at,
-            valid_until=valid_until,
-            state=State.ACTIVE,
-            private=private,
-            source=source,
-            revision=self._revision + 1,
-            vector_pending=chunks is None,
-        )
-        if id is not None and self._has(number, id):
-            raise DuplicateMemoryError("this scope has a memory of this id already", metadata={"id": id})
-        return self._insert(number, memory, facts, chunks or (), now, terms)
-
-    def _has(self, number: int, identity: str) -> bool:
-        return bool(
-            self._connection.execute(
-                "SELECT 1 FROM memories WHERE scope_no = ? AND id = ?", (number, identity)
-            ).fetchone()
-        )
-
-    def _insert(
-        self, number: int, memory: Memory, facts: str, chunks: Sequence[NewChunk], now: Micros, terms: Terms | None
-    ) -> Row:
-        digest, fold = content_hash(memory.content), fold_hash(memory.content)
-        rid = self._connection.execute(
-            _INSERT,
-            (
-                number,
-                memory.id,
-                int(memory.type),
-                codec.to_bits(memory.importance),
-                memory.created_at,
-                memory.updated_at,
-                memory.event_at,
-                memory.valid_until,
-                memory.valid_until,
-                int(memory.private),
-                int(memory.vector_pending),
-                memory.revision,
-                codec.signed(digest),
-                codec.signed(fold),
-                memory.source,
-                codec.to_json(memory.tags) if memory.tags else "[]",
-                facts,
-                memory.content,
-            ),
-        ).lastrowid
-        assert rid is not None
-        self._add_tags(number, rid, memory.tags)
-        self._add_facts(number, rid, memory.metadata)
-        row = Row(rid, number, memory)
-        self._log(
-            self._next_revision(),
-            rid,
-            codec.features(row, digest, fold),
-            text=memory.content,
-            chunks=self._add_chunks(rid, chunks),
-            at=now,
-            terms=terms,
-        )
-        return row
+    """Changing memories."""
 
     def update(self, rid: int, fields: Mapping[str, Any], *, chunks: Sequence[NewChunk] | None = None) -> Row:
         """Give a memory new values; keys: content, type, tags, metadata, importance, event_at, valid_until, private,

@@ -7,6 +7,7 @@ memory is gone, instead of storing it anew. Part of every transaction; the write
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 
 from memxd.model import Limits
@@ -27,6 +28,15 @@ class RequestReads(ReadBase):
         ).fetchone()
         return Remembered(*found) if found else None
 
+    def requests_among(self, scope_no: int, rpc: str, ids: Collection[str]) -> set[str]:
+        """Those of the request ids ``ids`` to which ``recall`` has an answer."""
+        found = self._connection.execute(
+            "SELECT request_id FROM requests WHERE scope_no = ? AND rpc = ? AND +created_at > ? "
+            "AND request_id IN (SELECT value FROM json_each(?))",
+            (scope_no, rpc, self._context.clock() - Limits.REQUEST_ID_TTL, json.dumps(list(ids))),
+        )
+        return {request_id for (request_id,) in found.fetchall()}
+
 
 class RequestWrites(RequestReads, WriteBase):
     """Keeping answers."""
@@ -41,6 +51,11 @@ class RequestWrites(RequestReads, WriteBase):
     def recall(self, scope_no: int, rpc: str, request_id: str) -> Remembered | None:
         """As that of a snapshot; sees what this transaction keeps."""
         return self._late.recall((scope_no, rpc, request_id)) or super().recall(scope_no, rpc, request_id)
+
+    def requests_among(self, scope_no: int, rpc: str, ids: Collection[str]) -> set[str]:
+        """As that of a snapshot; sees what this transaction keeps."""
+        kept = {id for id in ids if self._late.recall((scope_no, rpc, id))}
+        return kept | super().requests_among(scope_no, rpc, ids)
 
     def forget_requests(self) -> int:
         """Drop request ids older than 24 h; return how many."""

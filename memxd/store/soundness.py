@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memxd.errors import StartupError
 
-_SECONDS = 0.3
+_SECONDS = 0.15
 _STEPS = 10_000
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from memxd.store.changes import ChangeReads, ChangeWrites
 from memxd.store.erasing import ErasingWrites
+from memxd.store.inserting import InsertWrites
 from memxd.store.links import LinkReads, LinkWrites
 from memxd.store.listing import ListReads
-from memxd.store.records import RecordReads, RecordWrites
+from memxd.store.records import RecordReads
 from memxd.store.requests import RequestReads, RequestWrites
 
 
@@ -21,7 +22,7 @@ class ReadTxn(RecordReads, ListReads, LinkReads, ChangeReads, RequestReads):
     """
 
 
-class WriteTxn(RecordWrites, LinkWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
+class WriteTxn(InsertWrites, LinkWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
     """A transaction on the writer thread; sees its own changes. Everything of ReadTxn works too.
 
     Each change of a memory or link takes a revision of its own and is told to the indexes after COMMIT.

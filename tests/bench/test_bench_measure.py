@@ -62,6 +62,16 @@ def test_every_variant_gets_every_input_and_slow_ones_fewer() -> None:
     assert {"a", "b"} == set(first)  # who goes first changes
 
 
+def test_each_call_gets_a_run_of_inputs_before_the_next_call() -> None:
+    asked: list[tuple[str, int]] = []
+    calls = {"a": lambda n: asked.append(("a", n)), "b": lambda n: asked.append(("b", n))}
+    times = alternate(calls, range(5), warmup=0, run=3)
+    assert (times["a"].wall.size, times["b"].wall.size) == (5, 5)
+    for name in calls:
+        assert [n for asker, n in asked if asker == name] == [0, 1, 2, 3, 4]
+    assert [n for _, n in asked[:6]] == [0, 1, 2, 0, 1, 2]
+
+
 def test_warming_up_does_not_count() -> None:
     calls = []
     assert timed(lambda: calls.append(1), 4, warmup=2).wall.size == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,20 @@ def test_an_unknown_model_and_negative_numbers_are_refused(tmp_path: Path) -> No
         open_embedder(EmbedSettings(model="nothing"), tmp_path)
     with pytest.raises(ConfigError):
         open_embedder(EmbedSettings(threads=-1), tmp_path)
+
+
+@pytest.mark.parametrize(("backend", "loaded"), [("onnx", ["onnxruntime"]), ("openai", ["httpx"]), ("hashing", [])])
+def test_each_backend_loads_its_own_library_and_no_other(backend: str, loaded: list[str]) -> None:
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from memxd.embed import import_backend; import_backend(sys.argv[1]);"
+            "print([name for name in ('onnxruntime', 'httpx') if name in sys.modules])",
+            backend,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == str(loaded)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rank_world import make_columns, make_rules
+from rank_world import make_columns, make_legs, make_rules
 
 from memxd._fast import Kernels
 from memxd._fast.protocols import RankColumns, RankLegs
@@ -26,24 +26,6 @@ LEGS = RankLegs(SOME, F64, None, None, SOME, None, F64, F64)
 RULES = make_rules()
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
-    "fuse_rrf: wrong dtype": lambda r: r.fuse_rrf(I64, I32, 60, 1.0, 1.0),
-    "fuse_rrf: negative k": lambda r: r.fuse_rrf(I32, I32, -1, 1.0, 1.0),
-    "factors: rid beyond the columns": lambda r: r.factors(np.array([3], np.int32), *COLUMNS, 0, 1),
-    "factors: negative rid": lambda r: r.factors(np.array([-1], np.int32), *COLUMNS, 0, 1),
-    "factors: one column shorter": lambda r: r.factors(I32 + np.int32(2), I64, U32[:2], U32, F32, 0, 1),
-    "factors: half-life 0": lambda r: r.factors(I32, *COLUMNS, 0, 0),
-    "combine: lengths differ": lambda r: r.combine(F64, F64, F64[:2], F64, W),
-    "combine: three weights": lambda r: r.combine(F64, F64, F64, F64, W[:3]),
-    "normalise: not contiguous": lambda r: r.normalise(np.zeros(6)[::2]),
-    "normalise: two dimensions": lambda r: r.normalise(np.zeros((2, 2))),
-    "normalise: float32": lambda r: r.normalise(F32),
-    "top_k: lengths differ": lambda r: r.top_k(F64, I32[:2], 1),
-    "top_k: negative k": lambda r: r.top_k(F64, I32, -1),
-    "dedup: position out of range": lambda r: r.dedup(np.array([3], np.int32), I32, U8, U64, U64, U64, 2, 5),
-    "dedup: negative position": lambda r: r.dedup(np.array([-1], np.int32), I32, U8, U64, U64, U64, 2, 5),
-    "dedup: unknown mode": lambda r: r.dedup(I32, I32, U8, U64, U64, U64, 5, 5),
-    "dedup: negative limit": lambda r: r.dedup(I32, I32, U8, U64, U64, U64, 2, -1),
-    "dedup: lengths differ": lambda r: r.dedup(I32, I32, U8, U64, U64, U64[:2], 2, 5),
     "rank_all: rids not ascending": lambda r: r.rank_all(np.array([1, 0], np.int32), NONE, NONE, ALL, RULES, 3),
     "rank_all: a rid twice": lambda r: r.rank_all(np.array([0, 1, 1], np.int32), NONE, NONE, ALL, RULES, 3),
     "rank_all: negative rid": lambda r: r.rank_all(np.array([-1, 0], np.int32), NONE, NONE, ALL, RULES, 3),
@@ -54,6 +36,11 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "rank_all: half-life 0": lambda r: r.rank_all(SOME, NONE, NONE, ALL, RULES._replace(half_life=0), 3),
     "rank_all: unknown dedup": lambda r: r.rank_all(SOME, NONE, NONE, ALL, RULES._replace(dedup=0), 3),
     "rank_all: negative rrf_k": lambda r: r.rank_all(SOME, NONE, NONE, ALL, RULES._replace(rrf_k=-1), 3),
+    "rank_all: unknown fusion": lambda r: r.rank_all(SOME, NONE, NONE, ALL, RULES._replace(fusion=0), 3),
+    "rank_all: rids of 64 bit": lambda r: r.rank_all(I64, NONE, NONE, ALL, RULES, 3),
+    "rank_all: a leg of floats": lambda r: r.rank_all(SOME, F32, NONE, ALL, RULES, 3),
+    "rank_all: a leg of two dimensions": lambda r: r.rank_all(SOME, NONE, SOME.reshape(1, 3), ALL, RULES, 3),
+    "rank_all: rids not contiguous": lambda r: r.rank_all(np.arange(6, dtype=np.int32)[::2], NONE, NONE, ALL, RULES, 3),
     "rank_legs: rid beyond the columns": lambda r: r.rank_legs(
         LEGS._replace(keyword_rids=SOME + np.int32(1)), ALL, RULES
     ),
@@ -61,6 +48,11 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "rank_legs: lengths differ": lambda r: r.rank_legs(LEGS._replace(keyword_match=F64[:2]), ALL, RULES),
     "rank_legs: one column shorter": lambda r: r.rank_legs(LEGS, ALL._replace(fold_hash=U64[:2]), RULES),
     "rank_legs: float32 cosines": lambda r: r.rank_legs(LEGS._replace(vector_cosines=F32), ALL, RULES),
+    "rank_legs: not contiguous": lambda r: r.rank_legs(LEGS._replace(keyword_bm25=np.zeros(6)[::2]), ALL, RULES),
+    "rank_legs: two dimensions": lambda r: r.rank_legs(LEGS._replace(keyword_bm25=np.zeros((3, 1))), ALL, RULES),
+    "rank_legs: half-life 0": lambda r: r.rank_legs(LEGS, ALL, RULES._replace(half_life=0)),
+    "rank_legs: negative rrf_k": lambda r: r.rank_legs(LEGS, ALL, RULES._replace(rrf_k=-1)),
+    "rank_legs: unknown dedup": lambda r: r.rank_legs(LEGS, ALL, RULES._replace(dedup=5)),
     "rank_legs: unknown fusion": lambda r: r.rank_legs(LEGS, ALL, RULES._replace(fusion=4)),
     "rank_legs: three weights": lambda r: r.rank_legs(LEGS, ALL, RULES._replace(weights=W[:3])),
 }
@@ -75,8 +67,9 @@ def test_bad_arguments_are_refused(kernels: Kernels, call: Callable[[Any], Any])
 @pytest.mark.parametrize(
     "call",
     [
-        lambda r: r.normalise([0.5]),
         lambda r: r.rank_all([0], NONE, NONE, ALL, RULES, 1),
+        lambda r: r.rank_all(SOME, None, NONE, ALL, RULES, 1),
+        lambda r: r.rank_all(None, NONE, NONE, ALL, RULES, 1),
         lambda r: r.rank_all(SOME, NONE, NONE, ALL._replace(reference=None), RULES, 1),
         lambda r: r.rank_legs(LEGS._replace(vector_rids=None), ALL, RULES),
         lambda r: r.rank_legs(LEGS._replace(vector_cosines=None), ALL, RULES),
@@ -89,15 +82,13 @@ def test_what_is_no_array_is_refused(kernels: Kernels, call: Callable[[Any], Any
         call(kernels.rank)
 
 
-def test_inputs_are_left_alone(kernels: Kernels) -> None:
-    raw = np.array([0.3, np.nan, np.inf, 0.1])
-    raw.flags.writeable = False
-    rids = np.array([4, 2, 3, 1], np.int32)
-    rids.flags.writeable = False
-    kernels.rank.normalise(raw)
-    kernels.rank.top_k(raw, rids, 2)
-    kernels.rank.fuse_rrf(rids, rids, 60, 1.0, 1.0)
-    assert rids.tolist() == [4, 2, 3, 1]
+def test_inputs_that_nobody_may_write_to_are_taken(kernels: Kernels) -> None:
+    columns, legs = make_columns(20), make_legs(20, 6, 5)
+    rids = np.arange(20, dtype=np.int32)
+    for array in (rids, *columns, *(array for array in legs if array is not None)):
+        array.flags.writeable = False
+    kernels.rank.rank_legs(legs, columns, RULES)
+    kernels.rank.rank_all(rids, legs.vector_rids, legs.keyword_rids, columns, RULES, 2)
 
 
 def test_long_runs_let_other_threads_work(compiled: Kernels) -> None:

@@ -1,42 +1,22 @@
-"""rank_all: the compiled kernel answers the twin's bits for any scope, and the twin is the composition of the steps."""
+"""rank_all: the compiled kernel answers the twin's bits for any scope, and ranks as rank_legs does."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from rank_world import NOW, assert_same, make_columns, make_legs, make_rules
+from rank_world import NOW, any_columns, assert_same, make_columns, make_legs, make_rules, vector_leg
 
 from memxd._fast import Kernels
-from memxd._fast.protocols import SCOPE_VALUES, RankColumns
+from memxd._fast.protocols import LEG_VALUES, SCOPE_VALUES
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 UNIT = st.floats(0.0, 1.0)
 NONE = np.empty(0, np.int32)
-HASHES = st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
-
-
-@st.composite
-def any_columns(draw: st.DrawFn, size: int) -> RankColumns:
-    def u64() -> Any:
-        return draw(arrays.arrays(np.uint64, size, elements=HASHES))
-
-    return RankColumns(
-        draw(arrays.arrays(np.int64, size, elements=st.one_of(I64, st.sampled_from([0, NOW])))),
-        draw(arrays.arrays(np.uint32, size)),
-        draw(arrays.arrays(np.uint32, size, elements=st.integers(0, 30_000))),
-        draw(arrays.arrays(np.float32, size, elements=st.one_of(st.floats(width=32), st.sampled_from([0.0, 0.5])))),
-        draw(arrays.arrays(np.uint8, size, elements=st.integers(1, 2))),
-        draw(arrays.arrays(np.uint8, size, elements=st.integers(0, 3))),
-        u64(),
-        u64(),
-        u64(),
-    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -130,27 +110,54 @@ def test_many_copies_of_the_best_do_not_hide_the_rest(compiled: Kernels, twins: 
     assert (got.ids[3] == 0).sum() == copies - 1
 
 
-def test_it_is_the_composition_of_the_steps(kernels: Kernels) -> None:
+def test_a_whole_scope_is_ranked_as_legs_that_bring_all_of_it_would_be(kernels: Kernels) -> None:
     n = 400
     kernel, columns, legs = kernels.rank, make_columns(n), make_legs(n, 30, 40)
-    rules = make_rules(dedup=1)
+    rules = make_rules(dedup=1, fusion=2)
     rids = np.arange(0, n, 2, dtype=np.int32)
     got = kernel.rank_all(rids, legs.vector_rids, legs.keyword_rids, columns, rules, 10)
-    fused, score, vector_rank, keyword_rank = kernel.fuse_rrf(legs.vector_rids, legs.keyword_rids, 60, 0.6, 0.4)
-    semantic = np.zeros(n)
-    semantic[fused] = score / (1.0 / 61.0)
-    raw = kernel.combine(semantic[rids], *kernel.factors(rids, *columns[:4], rules.now, rules.half_life), rules.weights)
-    best = kernel.top_k(raw, rids, len(rids))
     values = dict(zip(SCOPE_VALUES, got.values, strict=True))
-    assert got.ids[0].tolist() == rids[best].tolist()
+    ranks = [{int(rid): i for i, rid in enumerate(leg, 1)} for leg in (legs.vector_rids, legs.keyword_rids)]
+    rrf = [sum(w / (60.0 + of[rid]) if rid in of else 0.0 for w, of in zip((0.6, 0.4), ranks, strict=True))
+           for rid in got.ids[0].tolist()]  # fmt: skip
+    assert values["rrf"].tolist() == rrf
+    assert got.ids[1].tolist() == [ranks[0].get(rid, 0) for rid in got.ids[0].tolist()]
+    assert got.ids[2].tolist() == [ranks[1].get(rid, 0) for rid in got.ids[0].tolist()]
+    assert ((got.ids[1] > 0) & (got.ids[2] > 0)).any()
+    np.testing.assert_array_equal(values["semantic"], np.array(rrf) / (1.0 / 61.0))
+    # The same rows as one leg, whose semantic factor is told as their cosine.
+    semantic = np.zeros(n)
+    semantic[got.ids[0]] = values["semantic"]
+    one = kernel.rank_legs(vector_leg(rids, semantic[rids]), columns, rules._replace(fusion=3))
+    order = one.ids[3]
+    assert got.ids[0].tolist() == one.ids[0][order].tolist()
     assert got.kept.tolist() == list(range(len(rids)))
-    np.testing.assert_array_equal(values["raw"], raw[best])
-    z, sigmoid = kernel.normalise(raw)
-    np.testing.assert_array_equal(values["z"], z[best])
-    np.testing.assert_array_equal(values["score"], sigmoid[best])
-    in_both = np.flatnonzero((got.ids[1] > 0) & (got.ids[2] > 0))
-    assert len(in_both)
-    for p in in_both.tolist():
-        at = int(np.flatnonzero(fused == got.ids[0][p])[0])
-        assert (vector_rank[at], keyword_rank[at]) == (got.ids[1][p], got.ids[2][p])
-        assert values["rrf"][p] == score[at]
+    for name in SCOPE_VALUES[1:]:
+        np.testing.assert_array_equal(values[name], one.values[LEG_VALUES.index(name)][order])
+
+
+@pytest.mark.parametrize("n", [600, 3_000])
+@pytest.mark.parametrize("alike", [0.2, 0.9, 1.0])
+@pytest.mark.parametrize("crowd", [0.5, math.nan, -math.inf])
+def test_scores_that_crowd_in_a_small_scope_are_ranked_as_the_twin_does(
+    compiled: Kernels, twins: Kernels, n: int, alike: float, crowd: float
+) -> None:
+    """A bucket of the best holds more rows than there is room for: the best are found by a bound then."""
+    columns = make_columns(n)
+    columns.importance[:] = np.where(np.random.default_rng(n).random(n) < alike, np.float32(crowd), 0.499)
+    columns.importance[7] = 1.0
+    args = (np.arange(n, dtype=np.int32), NONE, NONE, columns, make_rules(weights=(0.0, 1e-9, 0.0, 1.0)), 20)
+    assert_same(compiled.rank.rank_all(*args), twins.rank.rank_all(*args))
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_legs_may_bring_every_row_twice_and_rows_that_are_not_in_the_scope(
+    compiled: Kernels, twins: Kernels, gaps: bool
+) -> None:
+    rids = np.arange(64, 1_500, 2 if gaps else 1, dtype=np.int32)
+    rng = np.random.default_rng(5)
+    leg = np.tile(rng.permutation(np.arange(-40, 1_600)).astype(np.int32), 2)
+    edges = np.array([2**31 - 1, -(2**31), 63, 64, 1_499, 1_500], np.int32)
+    for legs in ((leg, leg[::-1].copy()), (edges, leg), (NONE, edges)):
+        args = (rids, *legs, make_columns(1_500), make_rules(), 20)
+        assert_same(compiled.rank.rank_all(*args), twins.rank.rank_all(*args))

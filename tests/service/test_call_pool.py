@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memxd.service.pool import AtOnce, Pool
+from memxd.service.pool import CROWD, AtOnce, Pool
 
 
 @pytest.fixture
@@ -46,6 +46,23 @@ def test_tasks_beyond_the_threads_wait_and_run_in_order(pool: Pool) -> None:
     idle(pool)
     assert ran == [1, 2]
     assert not pool.full
+
+
+def test_a_crowd_is_told_when_it_gathers_and_when_it_is_gone() -> None:
+    told, go = list[bool](), threading.Event()
+    pool = Pool(2, 64, "test-crowd", told.append)
+    try:
+        for _ in range(CROWD - 1):
+            pool.submit(go.wait, 5)
+        assert told == []
+        for _ in range(3):
+            pool.submit(go.wait, 5)
+        assert told == [True]
+        go.set()
+        idle(pool)
+        assert told == [True, False]
+    finally:
+        pool.shutdown()
 
 
 def test_a_task_that_fails_costs_no_thread(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ Owns dtypes, fill values and what "absent" looks like in each array. Does not kn
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -123,6 +123,33 @@ def write_row(arrays: ColumnArrays, row: RowFeatures, tag_set: int, tag_hash: in
     arrays.cjk[rid] = row.cjk
     write_counters(arrays, rid, row.access_count, row.retrieval_count, row.last_retrieved_at)
     arrays.state[rid] = row.state
+
+
+def write_new_rows(arrays: ColumnArrays, rows: Sequence[RowFeatures], tags: Sequence[tuple[int, int]]) -> None:
+    """``write_row`` for rows that were never there, at once. ``tags``: number and hash of each row's tags."""
+    rids = np.array([row.rid for row in rows], np.int64)
+    created = np.array([row.created_at for row in rows], np.int64)
+    event = np.array([NO_EVENT if row.event_at is None else row.event_at for row in rows], np.int64)
+    importance = [row.importance for row in rows]
+    arrays.type[rids] = [row.type for row in rows]
+    arrays.scope[rids] = [row.scope_no for row in rows]
+    arrays.importance[rids] = arrays.importance_exact[rids] = importance
+    arrays.created[rids] = created
+    arrays.event[rids] = event
+    arrays.valid_until[rids] = [FOREVER if row.valid_until is None else row.valid_until for row in rows]
+    arrays.content_hash[rids] = np.array([row.content_hash & U64 for row in rows], np.uint64)
+    arrays.fold_hash[rids] = np.array([row.fold_hash & U64 for row in rows], np.uint64)
+    arrays.tag_hash[rids] = np.array([digest for _, digest in tags], np.uint64)
+    arrays.tag_set[rids] = [number for number, _ in tags]
+    arrays.private[rids] = [row.private for row in rows]
+    arrays.cjk[rids] = [row.cjk for row in rows]
+    last = np.array([NEVER if row.last_retrieved_at is None else row.last_retrieved_at for row in rows], np.int64)
+    arrays.access[rids] = [min(row.access_count, COUNT_MAX) for row in rows]
+    arrays.retrieval[rids] = [min(row.retrieval_count, COUNT_MAX) for row in rows]
+    arrays.last_retrieved[rids] = last
+    arrays.retrieved_or_created[rids] = np.where(last == NEVER, created, last)
+    arrays.reference[rids] = np.where(last == NEVER, np.where(event == NO_EVENT, created, event), last)
+    arrays.state[rids] = [row.state for row in rows]  # last, so that a reader of a new row sees the rest
 
 
 def write_counters(arrays: ColumnArrays, rid: int, access: int, retrieval: int, last_retrieved: int | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -78,12 +78,21 @@ class Columns:
         return self._durable
 
     def apply(self, change: Change) -> None:
-        """Take over a row's features. Called by the writer thread only; idempotent, the last one wins."""
+        """``apply_all`` for one."""
+        self.apply_all((change,))
+
+    def apply_all(self, changes: Sequence[Change]) -> None:
+        """Take over rows' features, in order. Called by the writer thread only; idempotent, the last one wins."""
+        if not changes:
+            return
+        rows = [change.features for change in changes if change.features is not None]
         with self._lock:
             if self._catch_up is not None:
-                self._catch_up.append(change)
-            self._put(self._table, change)
-            self._watermark = max(self._watermark, change.revision)
+                self._catch_up += changes
+            if len(rows) < len(changes) or len(rows) < 2 or not self._table.put_new(rows):
+                for change in changes:
+                    self._put(self._table, change)
+            self._watermark = max(self._watermark, *(change.revision for change in changes))
             self._dirty = True
 
     @staticmethod

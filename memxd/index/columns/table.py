@@ -6,6 +6,8 @@ files, revisions or threads: ``Columns`` holds its lock around every method but 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -91,6 +93,25 @@ class Table:
             self.rows += 1
         self.end = max(self.end, row.rid + 1)
         scope.touch(row.rid)
+
+    def put_new(self, rows: Sequence[RowFeatures]) -> bool:
+        """Insert rows at once; False, and nothing changed, when one of them is there already, or twice."""
+        rids = [row.rid for row in rows]
+        end = max(rids) + 1
+        if end > self.arrays.capacity:
+            self.arrays = by_rid.grown(self.arrays, end)
+        if len(set(rids)) < len(rids) or self.arrays.state[rids].any():
+            return False
+        by_rid.write_new_rows(self.arrays, rows, [self.tags.number(row.tags) for row in rows])
+        for row in rows:
+            scope = self.scope(row.scope_no)
+            if scope is None:
+                scope = self._scopes[row.scope_no] = ScopeRows(np.empty(0, np.int32))
+            scope.add(row.rid)
+            scope.touch(row.rid)
+        self.rows += len(rows)
+        self.end = max(self.end, end)
+        return True
 
     def remove(self, rid: int) -> None:
         """Forget a row; unknown rids are passed over."""

@@ -13,7 +13,8 @@ and do not count.
 from __future__ import annotations
 
 import unicodedata
-from importlib.metadata import version
+
+import Stemmer
 
 from memxd._fast import load_kernels
 from memxd.index.lexical.classes import table
@@ -23,7 +24,7 @@ from memxd.index.lexical.tokens import run_terms, word_terms
 __all__ = ["ANALYZER_VERSION", "document_terms", "query_terms"]
 
 #: In the index's stamp; with the versions of what decides what a letter and a stem is.
-ANALYZER_VERSION = f"2/unicode-{unicodedata.unidata_version}/snowball-{version('PyStemmer')}"
+ANALYZER_VERSION = f"2/unicode-{unicodedata.unidata_version}/snowball-{Stemmer.version()}"
 #: What a single character of a longer run counts in a question: enough to find a text of one character, too little
 #: to outvote the bigrams.
 SINGLE_WEIGHT = 0.25

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
 
 #: Han, kana and bopomofo: Chinese and Japanese mix them inside a word, so they form one run.
 HAN_KANA = (
@@ -37,6 +39,11 @@ IGNORED = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u20e3\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff9-\ufffb\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff"
 )
+
+#: Categories of signs that stand for something.
+SYMBOLS = ("Sc", "Sm", "So")
+#: Symbols, digits and words are made of code points below it; among the ideographs beyond there are none.
+ASSIGNED = 0x20000
 
 # First code points of alphabets that never mix within a word; what lies between belongs to the block before it.
 _ALPHABETS = (
@@ -105,31 +112,48 @@ def fold(text: str) -> str:
 
 def is_symbol(char: str) -> bool:
     """A sign that stands for something (€, ∑, →), other than punctuation."""
-    return unicodedata.category(char) in ("Sc", "Sm", "So")
+    return unicodedata.category(char) in SYMBOLS
 
 
-def word_class() -> tuple[str, str]:
-    """(letters, digits and marks of scripts with spaces; combining marks) as insides of character classes.
+def spans(inside: str) -> list[tuple[int, int]]:
+    """The half-open ranges of code points that the inside of a character class names."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < len(inside):
+        wide = inside[at + 1 : at + 2] == "-"
+        last = inside[at + 2] if wide else inside[at]
+        found.append((ord(inside[at]), ord(last) + 1))
+        at += 3 if wide else 1
+    return found
+
+
+def categories() -> npt.NDArray[np.bytes_]:
+    """The category of each code point below 0x20000, S2[131072], but "Lo" for all Han, kana and hangul, none of which
+    is a digit, a mark or a symbol that counts: asking for each code point is what takes the time here."""
+    asked = np.ones(ASSIGNED, np.bool_)
+    for start, stop in spans(HAN_KANA + HANGUL):
+        asked[start:stop] = False
+    found = np.full(ASSIGNED, b"Lo", "S2")
+    chars = np.flatnonzero(asked).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    found[asked] = np.frombuffer("".join(map(unicodedata.category, chars)).encode(), "S2")
+    return found
+
+
+def word_class(found: npt.NDArray[np.bytes_]) -> tuple[str, str]:
+    """(letters, digits and marks of scripts with spaces; combining marks) as insides of character classes; ``found``:
+    the ``categories``.
 
     ``\\w`` does not serve: it leaves combining marks out, which cuts Indic words apart, and takes Han and kana in.
     """
-    apart = re.compile(f"[{HAN_KANA}{HANGUL}{THAI}{LAO}{MYANMAR}{KHMER}{EMOJI}{FLAG_LETTER}]")
-    words: list[int] = []
-    combining: list[int] = []
-    for code in (*range(0x30, 0xD800), *range(0xF900, 0x20000)):
-        kind = unicodedata.category(chr(code))[0]
-        if kind == "M":
-            combining.append(code)
-        if kind in "LMN" and not apart.match(chr(code)):
-            words.append(code)
+    kinds = found.astype("S1")
+    kinds[:0x30] = kinds[0xD800:0xF900] = b""  # no letters, surrogates, for private use
+    combining = kinds == b"M"
+    words = combining | (kinds == b"L") | (kinds == b"N")
+    for start, stop in spans(HAN_KANA + HANGUL + THAI + LAO + MYANMAR + KHMER + EMOJI + FLAG_LETTER):
+        words[start:stop] = False
     return "_" + _ranges(words), _ranges(combining)
 
 
-def _ranges(codes: Iterable[int]) -> str:
-    found: list[list[int]] = []
-    for code in codes:
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
-        else:
-            found.append([code, code])
-    return "".join(f"{chr(low)}-{chr(high)}" for low, high in found)
+def _ranges(inside: npt.NDArray[np.bool_]) -> str:
+    edges = np.flatnonzero(np.diff(inside, prepend=False, append=False)).tolist()
+    return "".join(f"{chr(low)}-{chr(high - 1)}" for low, high in zip(edges[::2], edges[1::2], strict=True))

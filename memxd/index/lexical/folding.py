@@ -61,6 +61,7 @@ class Folding:
         self._failures = 0  # in a row
         self._failed_steps = 0  # ever
         self._not_before = 0.0
+        self._resting = 0.0  # until when nothing begins by itself
         self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
         self._thread.start()
 
@@ -73,6 +74,11 @@ class Folding:
             with self._wake:
                 self._since = self._since or time.monotonic()
                 self._wake.notify_all()
+
+    def rest(self, seconds: float) -> None:
+        """Begin nothing by itself for so long: the cores are wanted elsewhere."""
+        with self._wake:
+            self._resting = time.monotonic() + seconds
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until everything applied so far is durable. Raises IndexUnavailableError when a try fails,
@@ -165,6 +171,8 @@ class Folding:
             self._since, self._asked = None, False  # what was asked for while the last job was made went along with it
         if self._asked and changes > 0:
             return True
+        if now < self._resting:
+            return False
         old = self._since is not None and now - self._since >= self._seconds
         return documents >= self._rows or (old and changes > 0) or self._erase_due(now) or self._tidy_in(now) == 0.0
 
@@ -185,6 +193,8 @@ class Folding:
     def _pause(self, now: float) -> float:
         if now < self._not_before:
             return self._not_before - now
+        if now < self._resting:
+            return self._resting - now
         if self._since is not None:
             return min(_IDLE_SECONDS, max(0.01, self._since + self._seconds - now))
         return max(0.01, self._tidy_in(now))

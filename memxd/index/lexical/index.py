@@ -20,12 +20,12 @@ import whoosh
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
-from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
+from memxd.index.lexical.analyzer import ANALYZER_VERSION
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
-from memxd.index.lexical.rebuilding import build
+from memxd.index.lexical.rebuilding import build, entry_of
 from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
 from memxd.index.lexical.state import Entry, Frozen, State
@@ -40,6 +40,8 @@ _CLOSE_SECONDS = 10.0
 _LAST_SECONDS = 1.0
 _ORPHAN_SECONDS = 2.0
 _NOTHING = np.empty(0, np.int32)
+#: Changes taken over in one step; searches wait for it.
+_AT_ONCE = 8
 
 
 def stamp(database_id: str = "") -> str:
@@ -111,26 +113,27 @@ class LexicalIndex:
     # -- the applier ------------------------------------------------------------------------------------------------
 
     def apply(self, change: Change) -> None:
-        """Take a change over; the next search sees it. Called by one thread, in the order of revisions.
+        """``apply_all`` for one."""
+        self.apply_all((change,))
+
+    def apply_all(self, changes: Sequence[Change]) -> None:
+        """Take changes over; the next search sees them. Called by one thread, in the order of revisions.
 
         A text is indexed anew; ``features`` None removes the row; anything else moves only the watermark.
         """
-        if change.features is None:
-            entry: Entry | None = Entry(change.rid, None, 0, -1, change.revision)
-        elif change.text is not None:
-            terms, length = change.terms or document_terms(change.text)
-            entry = Entry(change.rid, terms, length, change.features.scope_no, change.revision)
-        else:
-            entry = None
-        with self._applying:
-            self._heard = max(self._heard, change.revision)
-            if entry is None:
-                self._state.advance(change.revision)
-            else:
-                self._state.take(entry)
+        for at in range(0, len(changes), _AT_ONCE):
+            part = changes[at : at + _AT_ONCE]
+            entries = [entry for entry in map(entry_of, part) if entry is not None]
+            with self._applying:
+                self._heard = max(self._heard, part[-1].revision)
+                self._state.take(entries, part[-1].revision, len(part))
                 if self._journal is not None:
-                    self._journal.append(entry)
+                    self._journal += entries
         self._folding.changed()
+
+    def rest(self, seconds: float) -> None:
+        """Write nothing by itself for so long: the child process would take the start's time. ``flush`` still does."""
+        self._folding.rest(seconds)
 
     # -- searchers --------------------------------------------------------------------------------------------------
 

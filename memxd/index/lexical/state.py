@@ -105,16 +105,13 @@ class State:
 
     # -- the applier ------------------------------------------------------------------------------------------------
 
-    def take(self, entry: Entry) -> None:
-        """A row's text is now this, or the row is gone."""
+    def take(self, entries: Sequence[Entry], revision: int, changes: int) -> None:
+        """Rows' texts are now these, or the rows are gone: all that so many changes up to a revision brought."""
         with self.lock:
-            self._take(entry)
-            self._note(entry.revision)
-
-    def advance(self, revision: int) -> None:
-        """Nothing of ours changed up to this revision."""
-        with self.lock:
-            self._note(revision)
+            for entry in entries:
+                self._take(entry)
+            self.watermark = max(self.watermark, revision)
+            self.changes += changes
 
     def _take(self, entry: Entry) -> None:
         rid, counts, length, scope_no, _ = entry
@@ -132,10 +129,6 @@ class State:
         totals[1] += length
         if not totals[0]:
             del self._totals[scope_no]
-
-    def _note(self, revision: int) -> None:
-        self.watermark = max(self.watermark, revision)
-        self.changes += 1
 
     def _kill(self, rid: int) -> None:
         number, doc = int(self._home[rid]), int(self._doc[rid])

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 
 from Stemmer import Stemmer
 
-from memxd.index.lexical.chars import KHMER, LAO, MYANMAR, THAI, alphabet, fold, word_class
+from memxd.index.lexical.chars import KHMER, LAO, MYANMAR, THAI, alphabet, categories, fold, word_class
 
 #: Longer terms are cut, in texts and questions alike: still findable, and no text fills the index with one word.
 TERM_LIMIT = 128
@@ -32,7 +32,8 @@ _HUMP = re.compile(r"\d+|\D+")
 _CAMEL = re.compile(r"(?<=[a-zà-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-ZÀ-ÖØ-Þ])(?=[A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ])")
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+\Z")
 _VERSION = re.compile(r"v(\d[\w.]*)\Z")
-WORD, _MARKS = word_class()
+CATEGORIES = categories()
+WORD, _MARKS = word_class(CATEGORIES)
 _LETTERS = re.compile(f"(?:(?!_)[{WORD}])+")
 _UNIT = re.compile(f"[{THAI}{LAO}{MYANMAR}{KHMER}](?:[{_MARKS}]|(?<=\u17d2)[{KHMER}]|(?<=\u1039)[{MYANMAR}])*")
 _local = threading.local()

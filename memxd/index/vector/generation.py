@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -85,6 +85,18 @@ class Generation:
             self.rows.replace(change.rid, change.chunks)
         elif change.dead_vids:
             self.rows.drop_vids(change.rid, change.dead_vids)
+
+    def put_new(self, changes: Sequence[Change]) -> bool:
+        """Take over the chunks of rows that have none yet, all at once; False, and nothing changed, when they are not
+        all such. Raises OSError or DimensionError, with nothing changed."""
+        items = [(change.rid, change.chunks) for change in changes if change.features is not None and change.chunks]
+        rids = {rid for rid, _ in items}
+        if len(rids) < len(changes) or any(map(self.rows.chain, rids)):
+            return False
+        if not self.whole():
+            raise OSError(errno.EIO, "a file of the index was cut short")
+        self.rows.add(items)
+        return True
 
     def fill(self, changes: Iterator[Change], total: int, progress: Callable[[int, int], None] | None) -> int:
         """Take over all rows of the store (each rid once) into an empty generation, telling ``progress(done, total)``

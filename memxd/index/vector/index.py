@@ -8,7 +8,7 @@ does not read the store. Called by the engine and, for changes, by the store's w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -79,26 +79,44 @@ class VectorIndex:
         return self._holder.state is IndexState.READY and not self._holder.closed
 
     def apply(self, change: Change) -> None:
-        """Take over a row's chunks. Called by the writer thread only; idempotent, the last one wins.
+        """``apply_all`` for one."""
+        self.apply_all((change,))
 
-        A disk that refuses does not raise here, because the record is committed already: the index becomes FAILED, says
-        why, keeps its watermark and takes no further changes until it is rebuilt or opened again.
+    def apply_all(self, changes: Sequence[Change]) -> None:
+        """Take over rows' chunks, in order. Called by the writer thread only; idempotent, the last one wins.
+
+        A disk that refuses does not raise here, because the records are committed already: the index becomes FAILED,
+        says why, keeps its watermark and takes no further changes until it is rebuilt or opened again.
         """
         holder = self._holder
         with holder.lock:
             if holder.catch_up is not None:
-                holder.catch_up.append(change)
-            if holder.state is not IndexState.READY or holder.closed:
+                holder.catch_up += changes
+            if holder.state is not IndexState.READY or holder.closed or not changes:
                 return
-            try:
-                holder.current.put(change)
-            except (OSError, DimensionError) as error:
-                cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
-                holder.fail(f"revision {change.revision} was not taken: {cause}")
-                return
-            holder.watermark = max(holder.watermark, change.revision)
-            holder.dirty = True
+            if not self._took_new(changes):
+                for change in changes:
+                    try:
+                        holder.current.put(change)
+                    except (OSError, DimensionError) as error:
+                        cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
+                        holder.fail(f"revision {change.revision} was not taken: {cause}")
+                        return
+                    holder.watermark = max(holder.watermark, change.revision)
+                    holder.dirty = True
         self._upkeep.changed(bool(self._renewal.due()))
+
+    def _took_new(self, changes: Sequence[Change]) -> bool:
+        """Take them over at once, if all of them bring vectors to rows that have none; else nothing changed."""
+        holder = self._holder
+        try:
+            if len(changes) < 2 or not holder.current.put_new(changes):
+                return False
+        except (OSError, DimensionError):
+            return False  # one by one tells which it was
+        holder.watermark = max(holder.watermark, changes[-1].revision)
+        holder.dirty = True
+        return True
 
     def search(
         self,

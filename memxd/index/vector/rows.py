@@ -105,6 +105,20 @@ class Rows:
         self._kill(old)
         self.memories += bool(chunks) - bool(old)
 
+    def add(self, items: Sequence[tuple[int, Sequence[Chunk]]]) -> None:
+        """Give memories that have none their chunks (each has at least one). Raises as ``replace``."""
+        first = self.count
+        self.extend(items)
+        self._reach(max(rid for rid, _ in items))
+        view = self._view
+        owners = view.rids[first : self.count]
+        inner = np.flatnonzero(owners[1:] == owners[:-1])
+        view.after[first + inner] = first + inner + 1
+        begins = np.ones(len(owners), np.bool_)
+        begins[inner + 1] = False
+        view.head[owners[begins]] = first + np.flatnonzero(begins)  # from here on searches see them
+        self.memories += len(items)
+
     def drop_vids(self, rid: int, vids: Sequence[int]) -> None:
         """Vectors of the memory that no longer count; others of it stay."""
         old = self.chain(rid)

@@ -50,6 +50,7 @@ class Upkeep:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._last_change = time.monotonic()
+        self._not_before = self._last_change + tuning.settle_seconds  # a start needs all cores for itself
         self._thread = threading.Thread(target=self._run, name="memxd-vector", daemon=True)
         self._thread.start()
 
@@ -79,6 +80,8 @@ class Upkeep:
                 return
 
     def _settled(self) -> bool:
+        if time.monotonic() < self._not_before:
+            return False
         return self._due() > 1 or time.monotonic() - self._last_change >= self._tuning.settle_seconds
 
     def _attempt(self) -> bool:

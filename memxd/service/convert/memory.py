@@ -13,9 +13,11 @@ from google.protobuf import field_mask_pb2
 
 from memxd.errors import InvalidArgumentError
 from memxd.model import NO_FILTER, Filter, Memory, MemoryType, NewMemory, Patch, State, TimeRange
+from memxd.model.quick import quick
 from memxd.service.convert import values
 from memxd.v1 import memory_pb2, memory_service_pb2
 
+_new_memory = quick(NewMemory)
 #: What an Update may change.
 MUTABLE = (
     "content", "type", "tags", "metadata", "importance", "event_at", "valid_until", "private", "source", "state",
@@ -24,11 +26,11 @@ MUTABLE = (
 
 def new_memory(message: memory_service_pb2.NewMemory) -> NewMemory:
     """What Store stores. An absent message is an empty one: its blank content is then refused by the engine."""
-    return NewMemory(
+    return _new_memory(
         content=message.content,
         type=values.enum_or_none(MemoryType, message.type, "memory.type"),
         tags=tuple(message.tags),
-        metadata=values.json_object(message.metadata, "memory.metadata"),
+        metadata=values.json_object(message.metadata, "memory.metadata") if message.HasField("metadata") else {},
         importance=values.optional_number(message, "importance", "memory.importance"),
         event_at=values.optional_instant(message, "event_at", "memory.event_at"),
         valid_until=values.optional_instant(message, "valid_until", "memory.valid_until"),

@@ -345,3 +345,27 @@ def test_a_rebuild_goes_back_to_the_revision_of_the_store(bench: Any) -> None:
     bench.reopen()
     assert bench.index.watermark == 3
     assert (bench.find("tea"), bench.find("milk")) == ([], [1])
+
+
+def test_a_resting_index_writes_nothing_until_it_is_asked(open_bench: Any, tmp_path: Path) -> None:
+    bench = open_bench(tmp_path)
+    bench.reopen(fold_rows=1, fold_seconds=0.0)
+    bench.index.rest(600.0)
+    bench.put(1, "the cores are wanted elsewhere")
+    time.sleep(0.2)
+    assert (bench.index.durable_watermark, bench.find("cores")) == (0, [1])
+    bench.index.flush()
+    assert bench.index.durable_watermark == bench.revision
+    bench.index.close()
+
+
+def test_a_rest_that_is_over_is_made_up_for(open_bench: Any, tmp_path: Path) -> None:
+    bench = open_bench(tmp_path)
+    bench.reopen(fold_rows=1, fold_seconds=600.0)
+    bench.index.rest(0.3)
+    bench.put(1, "written when the rest is over")
+    until = time.monotonic() + 60
+    while bench.index.durable_watermark < bench.revision and time.monotonic() < until:
+        time.sleep(0.02)
+    assert bench.index.durable_watermark == bench.revision
+    bench.index.close()

@@ -44,6 +44,7 @@ def some_vectors(seed: int, number: int) -> np.ndarray:
 
 steps = st.lists(
     st.tuples(st.just("put"), st.integers(0, RIDS), st.integers(0, 30), st.integers(0, 3))
+    | st.tuples(st.just("many"), st.integers(0, RIDS - 3), st.integers(0, 30), st.integers(0, 2))
     | st.tuples(st.just("delete"), st.integers(0, RIDS))
     | st.tuples(st.just("drop"), st.integers(0, RIDS), st.integers(0, 2))
     | st.tuples(st.just("touch"), st.integers(0, RIDS))
@@ -72,6 +73,13 @@ class World:
         if name == "put":
             rid, seed, number = args
             self.apply(stored(revision, rid, some_vectors(seed, number)))
+        elif name == "many":
+            rid, seed, number = args
+            changes = [stored(revision + n, rid + n, some_vectors(seed + n, number + n % 2)) for n in range(4)]
+            self.log += changes
+            for change in changes:
+                self.naive.apply(change)
+            self.index.apply_all(changes)
         elif name == "delete":
             self.apply(Change(revision, args[0], None))
         elif name == "drop":
