@@ -20,12 +20,12 @@ import whoosh
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
-from memxd.index.lexical.analyzer import ANALYZER_VERSION, document_terms
+from memxd.index.lexical.analyzer import ANALYZER_VERSION
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
-from memxd.index.lexical.rebuilding import build
+from memxd.index.lexical.rebuilding import build, entry_of
 from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
 from memxd.index.lexical.state import Entry, Frozen, State
@@ -123,7 +123,7 @@ class LexicalIndex:
         """
         for at in range(0, len(changes), _AT_ONCE):
             part = changes[at : at + _AT_ONCE]
-            entries = [entry for entry in map(_entry, part) if entry is not None]
+            entries = [entry for entry in map(entry_of, part) if entry is not None]
             with self._applying:
                 self._heard = max(self._heard, part[-1].revision)
                 self._state.take(entries, part[-1].revision, len(part))
@@ -302,12 +302,3 @@ class LexicalIndex:
             patience = _LAST_SECONDS
         self._closed = True
         self._folding.stop(patience)
-
-
-def _entry(change: Change) -> Entry | None:
-    if change.features is None:
-        return Entry(change.rid, None, 0, -1, change.revision)
-    if change.text is None:
-        return None
-    terms, length = change.terms or document_terms(change.text)
-    return Entry(change.rid, terms, length, change.features.scope_no, change.revision)

@@ -1,6 +1,7 @@
 """Builds a whole keyword index beside the living one, in a child process that also analyses the texts.
 
-Owns the stream of texts to that child. Called by ``LexicalIndex.rebuild``, which swaps the folders afterwards.
+Owns the stream of texts to that child, and what a change means to the index. Called by ``LexicalIndex``, which swaps
+the folders afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from memxd.index.lexical.analyzer import document_terms
 from memxd.index.lexical.child import Child
+from memxd.index.lexical.state import Entry
 from memxd.model import Change
 
 #: A batch is small, because while it is made into JSON no other thread of the daemon runs.
@@ -58,3 +61,13 @@ def build(
     if progress is not None:
         progress(done, total)
     return watermark
+
+
+def entry_of(change: Change) -> Entry | None:
+    """What the state keeps of a change; None when nothing of ours changed."""
+    if change.features is None:
+        return Entry(change.rid, None, 0, -1, change.revision)
+    if change.text is None:
+        return None
+    terms, length = change.terms or document_terms(change.text)
+    return Entry(change.rid, terms, length, change.features.scope_no, change.revision)
