@@ -16,10 +16,8 @@ DOMAIN = "memxd"
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """One invalid field of a request.
-
-    ``field`` is the path as the proto spells it, for example ``memory.content`` or ``filter.tags_any[3]``;
-    ``description`` says what is wrong and names the limit.
+    """One invalid field of a request. ``field`` is the path as the proto spells it, for example ``memory.content`` or
+    ``filter.tags_any[3]``; ``description`` says what is wrong and names the limit.
     """
 
     field: str
@@ -222,7 +220,7 @@ class DaemonUnreachableError(MemxdError):
     retryable = True
 
 
-# -- at a restore, for the operator only --------------------------------------------------------------------------
+# -- at start or at a restore, for the operator only --------------------------------------------------------------
 
 
 class BackupInvalidError(MemxdError):
@@ -235,9 +233,6 @@ class StoreExistsError(MemxdError):
     """A restore would put a backup in the place of a store that is there; ``--move-aside`` keeps that beside."""
 
     reason = "STORE_EXISTS"
-
-
-# -- at start, for the operator only ------------------------------------------------------------------------------
 
 
 class StartupError(MemxdError):
@@ -301,6 +296,4 @@ def _subclasses(cls: type[MemxdError]) -> list[type[MemxdError]]:
 
 
 #: Every class by its reason; the client's way back from the wire.
-BY_REASON: dict[str, type[MemxdError]] = {
-    c.__dict__["reason"]: c for c in _subclasses(MemxdError) if c is not MemxdError
-}
+BY_REASON: dict[str, type[MemxdError]] = {c.__dict__["reason"]: c for c in _subclasses(MemxdError)[1:]}

@@ -82,7 +82,8 @@ def restore(
     import time
 
     from memxd.config import Config
-    from memxd.daemon import claim_data, prepare_data_dir
+    from memxd.daemon import claim_data
+    from memxd.data_dir import prepare_data_dir
     from memxd.store import restoring
 
     out = session.out

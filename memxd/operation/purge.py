@@ -14,11 +14,13 @@ from memxd.locks import FileLock
 
 _FOLDERS = frozenset({"index", "log", "models"})
 _LOCK = "memxd-data.lock"
+#: How names of ours begin: the database and what belongs to it, stores that a restore moved aside.
+_OURS = ("memxd", "before-restore-")
 
 
 def strangers(data_dir: Path) -> list[str]:
     """Names in the data directory that are not memxd's, sorted."""
-    return sorted(p.name for p in data_dir.iterdir() if p.name not in _FOLDERS and not p.name.startswith("memxd"))
+    return sorted(p.name for p in data_dir.iterdir() if p.name not in _FOLDERS and not p.name.startswith(_OURS))
 
 
 def purge(data_dir: Path) -> bool:

@@ -18,6 +18,7 @@ def data(tmp_path: Path) -> Path:
     (folder / "index" / "vector" / "a").write_text("x")
     for name in ("memxd.db", "memxd.db-wal", "memxd-data.lock"):
         (folder / name).write_text("")
+    (folder / "before-restore-20260301T120000Z").mkdir()
     return folder
 
 

@@ -15,12 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import whoosh
 
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
-from memxd.index.lexical.analyzer import ANALYZER_VERSION
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
@@ -28,13 +26,13 @@ from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTe
 from memxd.index.lexical.rebuilding import build, entry_of
 from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
+from memxd.index.lexical.stamp import stamp
 from memxd.index.lexical.state import Entry, Frozen, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
 __all__ = ["Asked", "LexicalIndex"]
 
 _log = logging.getLogger(__name__)
-_FORMAT = 2
 _CLOSE_SECONDS = 10.0
 #: What is left for a child that has used up those.
 _LAST_SECONDS = 1.0
@@ -42,13 +40,6 @@ _ORPHAN_SECONDS = 2.0
 _NOTHING = np.empty(0, np.int32)
 #: Changes taken over in one step; searches wait for it.
 _AT_ONCE = 8
-
-
-def stamp(database_id: str = "") -> str:
-    """What files were made by and for which database; files of another stamp are not read."""
-    release = ".".join(str(part) for part in whoosh.__version__)
-    made_by = f"format-{_FORMAT} analyzer-{ANALYZER_VERSION} whoosh-{release}"
-    return f"{made_by} database-{database_id}" if database_id else made_by
 
 
 class LexicalIndex:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memxd.index.lexical.child import Child, ChildError
-from memxd.index.lexical.index import stamp
+from memxd.index.lexical.stamp import stamp
 
 
 @pytest.fixture
