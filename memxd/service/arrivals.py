@@ -1,7 +1,7 @@
 """What has come over a StoreMany stream and waits for the engine.
 
-Owns the thread that reads the caller's stream (waiting for gRPC's iterator cannot be interrupted), the bound on how much
-waits, and the taking apart of messages that carry several items. Does not read the items themselves. Called by
+Owns the thread that reads the caller's stream (waiting for gRPC's iterator cannot be interrupted), the bound on how
+much waits, and the taking apart of messages that carry several items. Does not read the items themselves. Called by
 ``store_many.py``.
 """
 
@@ -133,6 +133,8 @@ def entries(message: Message) -> Iterator[Entry]:
     yield message
     for place, entry in enumerate(more):
         if entry.more:
-            yield InvalidArgumentError.field(f"more[{place}].more", 'must be empty; put all items into the outer "more"')
+            yield InvalidArgumentError.field(
+                f"more[{place}].more", 'must be empty; put all items into the outer "more"'
+            )
         else:
             yield entry
