@@ -40,7 +40,7 @@ class Item:
     """A memory to be stored, for ``store_many``; the same fields as the arguments of ``store``.
 
     ``agent_id`` and ``user_id`` override the client's scope for this item. ``request_id`` is made once, so that sending
-    the same Item again is safe.
+    the same Item again is safe. ``vector`` is cheapest as a float32 array.
     """
 
     content: str

@@ -38,14 +38,17 @@ def test_after_an_end_in_the_middle_the_same_items_are_stored_once(
 ) -> None:
     items = [Item(f"line {n} of a long letter") for n in range(4_000)]
     kept: list[str] = []
-    with Client(daemon.socket, retry=NO_RETRY) as client:
-        with pytest.raises(MemxdError) as caught:
-            for outcome in client.store_many(items, timeout=60):
-                assert isinstance(outcome, StoreAnswer)
-                kept.append(outcome.memory.id)
-                if len(kept) == 700:
-                    daemon.signal(number)
-        assert caught.value.retryable
+
+    def import_until_it_ends(client: Client) -> None:
+        for outcome in client.store_many(items, timeout=60):
+            assert isinstance(outcome, StoreAnswer)
+            kept.append(outcome.memory.id)
+            if len(kept) == 700:
+                daemon.signal(number)
+
+    with Client(daemon.socket, retry=NO_RETRY) as client, pytest.raises(MemxdError) as caught:
+        import_until_it_ends(client)
+    assert caught.value.retryable
     assert 700 <= len(kept) < 4_000
     daemon.wait()
     start_daemon()
