@@ -44,7 +44,7 @@ def pour(job: Job) -> dict[str, float]:
     Raises the first refusal.
     """
     texts = Path(job.texts).read_text(encoding="utf-8").splitlines()
-    rows = np.load(job.vectors).tolist() if job.vectors else [()] * len(texts)
+    rows = np.load(job.vectors) if job.vectors else [()] * len(texts)
     model = job.model if job.vectors else ""
     items = [Item(t, vector=v, model_id=model, allow_duplicate=True) for t, v in zip(texts, rows, strict=True)]
     done, gap = 0, 0.0

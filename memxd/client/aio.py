@@ -22,6 +22,7 @@ from memxd.client.call import Bound, Call
 from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
 from memxd.client.memories import Item
+from memxd.client.pouring import poured
 from memxd.client.retry import Attempts, Retry
 from memxd.client.transfer import Telling
 from memxd.client.values import When
@@ -104,15 +105,6 @@ class _Link:
 
     def error(self, failed: grpc.RpcError, request_bytes: int = 0) -> MemxdError:
         return from_call(cast(FailedCall, failed), socket=str(self.settings.socket), request_bytes=request_bytes)
-
-
-async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
 
 
 class AsyncClient:
@@ -217,31 +209,20 @@ class AsyncClient:
         """Store many over one stream; yields for each item, in order, its answer or the error that refused it.
 
         As ``Client.store_many``; ``items`` may be asynchronous and are read in a task of gRPC's, at most ``window``
-        ahead of the answers.
+        ahead of the answers. Several go in one message when they are a list or tuple.
         """
         ledger = streams.Ledger(self._bound)
         slots = asyncio.Semaphore(window)
 
-        async def requests() -> AsyncIterator[memory_service_pb2.StoreManyRequest]:
-            try:
-                async for item in _each(items):
-                    message = ledger.message(item)
-                    if message is not None:
-                        await slots.acquire()
-                        yield message
-            except Exception as failure:  # the caller's iterator failed: told to the caller, after the answers
-                ledger.failure = failure
-            ledger.complete = True
-
+        send: grpc.aio.StreamStreamMultiCallable[bytes, memory_service_pb2.StoreManyResponse]
         send = self._link.channel.stream_stream(
-            streams.METHOD,
-            request_serializer=memory_service_pb2.StoreManyRequest.SerializeToString,
-            response_deserializer=memory_service_pb2.StoreManyResponse.FromString,
+            streams.METHOD, response_deserializer=memory_service_pb2.StoreManyResponse.FromString
         )
-        call = send(requests(), timeout=timeout)
+        call = send(poured(ledger, items, slots), timeout=timeout)
         try:
             async for response in call:
-                slots.release()
+                for _ in range(ledger.answers(response)):
+                    slots.release()
                 for outcome in ledger.outcomes(response):
                     yield outcome
             for outcome in ledger.rest():

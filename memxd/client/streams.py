@@ -30,11 +30,13 @@ class Ledger:
         self.failure: BaseException | None = None
         #: Whether the caller's iterator has ended, well or not: only then may the daemon end the stream.
         self.complete = False
+        #: Whether the daemon has told that it reads several items in one message; an older one would lose them.
+        self.takes_more = False
 
-    def message(self, item: Item | str) -> pb.StoreManyRequest | None:
-        """The message of an item; None when it cannot be sent (its error is noted in its place)."""
+    def message(self, item: Item | str) -> bytes | None:
+        """The message of an item, serialised; None when it cannot be sent (its error is noted in its place)."""
         try:
-            message = stream_request(self._bound, item)
+            message = stream_request(self._bound, item).SerializeToString()
         except MemxdError as error:
             self._open.append(error)
             return None
@@ -42,11 +44,21 @@ class Ledger:
         return message
 
     def outcomes(self, response: pb.StoreManyResponse) -> Iterator[StoreAnswer | MemxdError]:
-        """What the response settles: unsendable items before it, then its own."""
+        """What the response settles: for each answer in it the unsendable items before, then its own."""
+        yield from self._settled(response)
+        for answer in response.more:
+            yield from self._settled(answer)
+
+    def _settled(self, answer: pb.StoreManyResponse) -> Iterator[StoreAnswer | MemxdError]:
         while self._open and (error := self._open.popleft()) is not None:
             yield error
-        refused = response.WhichOneof("result") == "error"
-        yield convert.item_error(response.error) if refused else convert.stored(response.stored)
+        refused = answer.WhichOneof("result") == "error"
+        yield convert.item_error(answer.error) if refused else convert.stored(answer.stored)
+
+    def answers(self, response: pb.StoreManyResponse) -> int:
+        """How many items the response answers; notes what it tells of the daemon."""
+        self.takes_more = self.takes_more or response.takes_more
+        return 1 + len(response.more)
 
     def rest(self) -> Iterator[StoreAnswer | MemxdError]:
         """Unsendable items after the last response; raises when the stream ended before every answer had come."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
@@ -23,6 +22,7 @@ from memxd.client.call import Bound, Call
 from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
 from memxd.client.memories import Item
+from memxd.client.pouring import Pouring
 from memxd.client.retry import Attempts, Retry
 from memxd.client.transfer import Telling
 from memxd.client.values import When
@@ -191,44 +191,27 @@ class Client:
     ) -> Iterator[StoreAnswer | MemxdError]:
         """Store many over one stream; yields for each item, in order, its answer or the error that refused it.
 
-        ``items`` are read as answers come, at most ``window`` ahead, on a thread of gRPC's. Nothing is sent before the
-        first ``next``. A broken stream raises; sending the same Items again cannot store one twice. ``timeout`` in
-        seconds for the whole stream; None = no deadline.
+        ``items`` are read as answers come, at most ``window`` ahead, on another thread; each is sent as soon as it is
+        there, several in one message when they are. Nothing is sent before the first ``next``. A broken stream raises;
+        sending the same Items again cannot store one twice. ``timeout`` in seconds for the whole stream; None = no
+        deadline.
         """
         ledger = streams.Ledger(self._bound)
-        slots = threading.Semaphore(window)
-        closed = threading.Event()
-
-        def requests() -> Iterator[memory_service_pb2.StoreManyRequest]:
-            try:
-                for item in items:
-                    message = ledger.message(item)
-                    if message is None:
-                        continue
-                    slots.acquire()
-                    if closed.is_set():
-                        return
-                    yield message
-            except Exception as failure:  # the caller's iterator failed: told to the caller, after the answers
-                ledger.failure = failure
-            ledger.complete = True
-
+        pouring = Pouring(ledger, items, window)
+        send: grpc.StreamStreamMultiCallable[bytes, memory_service_pb2.StoreManyResponse]
         send = self._link.channel.stream_stream(
-            streams.METHOD,
-            request_serializer=memory_service_pb2.StoreManyRequest.SerializeToString,
-            response_deserializer=memory_service_pb2.StoreManyResponse.FromString,
+            streams.METHOD, response_deserializer=memory_service_pb2.StoreManyResponse.FromString
         )
-        call = send(requests(), timeout=timeout)
+        call = send(pouring.messages(), timeout=timeout)
         try:
             for response in call:
-                slots.release()
+                pouring.answered(ledger.answers(response))
                 yield from ledger.outcomes(response)
             yield from ledger.rest()
         except grpc.RpcError as failed:
             raise self._link.error(failed) from None
         finally:
-            closed.set()
-            slots.release()
+            pouring.close()
             call.cancel()
 
     def rebuild(self, kind: IndexKind | str | None = None, *, timeout: float | None = None) -> Iterator[Progress]:

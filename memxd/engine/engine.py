@@ -106,6 +106,7 @@ class Engine:
         # The verbs, one by one: each lives with its kind.
         self.store = storing.store
         self.store_many = storing.store_many
+        self.store_groups = storing.store_groups
         self.get = records.get
         self.list = records.list
         self.count = records.count

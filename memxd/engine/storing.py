@@ -63,13 +63,20 @@ class Storing:
         Whatever has arrived meanwhile, up to 64 items, is embedded and committed together, and made ready while the 64
         before it are written.
         """
+        for answers in self.store_groups(items, deadline):
+            yield from answers
+
+    def store_groups(
+        self, items: Iterable[Item] | Grouped[Item], deadline: Deadline = NO_DEADLINE
+    ) -> Iterator[list[StoreAnswer | MemxdError]]:
+        """As ``store_many``, with the answers that became durable together in one list of 1..64."""
         made = (self._made_ready(group, deadline) for group in groups(items, GROUP))
         with closing(ahead(made, "memxd-stream-ready")) as waiting:
             for answers, ready in waiting:
                 places = [place for place, answer in enumerate(answers) if answer is _PLACE]
                 for place, answer in zip(places, self._write(ready, deadline), strict=True):
                     answers[place] = answer
-                yield from answers
+                yield answers
 
     def _made_ready(
         self, group: Sequence[Item], deadline: Deadline

@@ -1,7 +1,7 @@
 """The Export and Import streams: lines out, lines in.
 
 Owns the cutting of messages into lines and the shape of both streams; the reading of the client's stream is
-``store_many.py``'s, the lines are the engine's. Called by ``memory_servicer.py``.
+``arrivals.py``'s, the lines are the engine's. Called by ``memory_servicer.py``.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memxd.model import Conflict, Deadline, ExportStep, ImportStep
+from memxd.service.arrivals import AHEAD, Arrivals
 from memxd.service.convert import values
 from memxd.service.gate import Gate
 from memxd.service.interceptors import Undecodable, undecodable
-from memxd.service.store_many import Reader
 from memxd.v1 import memory_service_pb2 as pb
+
+#: Messages of an Import that wait at most; each holds up to a megabyte or so of lines.
+_MESSAGES = 4
 
 
 def export(request: pb.ExportRequest, gate: Gate, deadline: Deadline) -> Iterator[pb.ExportResponse]:
@@ -26,9 +29,10 @@ def export(request: pb.ExportRequest, gate: Gate, deadline: Deadline) -> Iterato
 
 def import_lines(requests: Iterator[pb.ImportRequest], gate: Gate, deadline: Deadline) -> Iterator[pb.ImportResponse]:
     """Lines as they come, and how far they are settled."""
-    reader = Reader(requests, gate, _sound)
+    # Messages of lines are large: few of them wait.
+    arrivals = Arrivals(requests, gate, lambda _: AHEAD // _MESSAGES)
     try:
-        arrived = (message for group in reader.groups(1) for message in group)
+        arrived = map(_sound, arrivals.each())
         first = next(arrived, None)
         if first is None:
             return
@@ -42,7 +46,7 @@ def import_lines(requests: Iterator[pb.ImportRequest], gate: Gate, deadline: Dea
         for step in steps:
             yield _progress(step)
     finally:
-        reader.close()
+        arrivals.close()
 
 
 def _sound(request: pb.ImportRequest | Undecodable) -> pb.ImportRequest:

@@ -1,151 +1,105 @@
 """The StoreMany stream: items in as the client sends them, one answer for each, in the same order.
 
-Owns the reading of a client's stream (Import's as well), so that a stopping daemon can end one on which nothing
-arrives, and the conversion of each item: one that cannot be read is answered in its place. The engine groups what has
-arrived. Back pressure: at most ``AHEAD`` items wait; a client that does not read its answers stops being read. Called
-by ``memory_servicer.py`` and ``moving.py``.
+Owns the conversion of each item (one that cannot be read is answered in its place) and of the answers. The engine
+groups what has arrived; answers that became ready together go into one message to a caller who knows of it, none waits
+for another item. Back pressure: a client that does not read its answers stops being read (``arrivals.py``). Called by
+``memory_servicer.py``.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
-import grpc
-
-from memxd.errors import CancelledError, MemxdError, StreamIdleError
+from memxd.errors import MemxdError
 from memxd.model import Deadline, NewMemory, Scope, StoreAnswer
+from memxd.service.arrivals import Arrivals, End, Entry, Message, entries, items_in
 from memxd.service.convert import memory, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import Undecodable, undecodable
 from memxd.service.status import fill_item_error
 from memxd.v1 import memory_service_pb2 as pb
 
-#: Items read ahead of the engine, which itself takes up to 64 at once.
-AHEAD = 64
-#: How often a waiting stream looks whether the daemon is stopping, in seconds.
-_LOOK = 0.1
+#: Bytes of answers in one message; a single one may be larger.
+_ANSWER_BYTES = 512 * 1024
 
 Item = tuple[Scope, NewMemory, str] | MemxdError
-M = TypeVar("M")
-T = TypeVar("T")
+Result = StoreAnswer | MemxdError
 
 
-class _End:
-    """The client has sent everything, or is gone (``error``)."""
+class _Reader:
+    """What has arrived, as the engine wants it."""
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-
-
-class Reader(Generic[M, T]):
-    """Reads the client's stream on a thread of its own; waiting for gRPC's iterator cannot be interrupted.
-
-    ``item`` makes of each message what the engine is given. The thread ends with the call: the iterator stops or
-    raises when the call is over, however it ends.
-    """
-
-    def __init__(self, requests: Iterator[M], gate: Gate, item: Callable[[M | Undecodable], T]) -> None:
-        self._item = item
-        self._requests = requests
+    def __init__(self, arrivals: Arrivals[pb.StoreManyRequest], gate: Gate) -> None:
+        self._arrivals = arrivals
         self._gate = gate
-        self._arrived: queue.Queue[M | _End] = queue.Queue(AHEAD)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="memxd-stream-reader", daemon=True)
-        self._thread.start()
 
-    def groups(self, size: int) -> Iterator[list[T]]:
+    def groups(self, size: int) -> Iterator[list[Item]]:
         """What has arrived, up to ``size`` items or refusals at once, for the engine. Raises ShuttingDownError,
         CancelledError, StreamIdleError."""
-        while not self._closed.is_set():
-            group: list[T] = []
-            arrived = self._first()
-            while not isinstance(arrived, _End):
-                group.append(self._item(arrived))
-                if len(group) == size:
+        rest: Iterator[Entry] = iter(())
+        while True:
+            self._gate.check_draining()
+            group = [_item(entry) for entry in islice(rest, size)]
+            arrived: Message | End | None = None
+            while len(group) < size:  # then ``rest`` is used up
+                arrived = self._arrivals.next() if group else self._arrivals.first()
+                if arrived is None or isinstance(arrived, End):
                     break
-                try:
-                    arrived = self._arrived.get_nowait()
-                except queue.Empty:
-                    break
+                rest = entries(arrived)
+                group += [_item(entry) for entry in islice(rest, size - len(group))]
             if group:
                 yield group
-            if isinstance(arrived, _End):
+            elif isinstance(arrived, End):
                 if arrived.error is not None:
                     raise arrived.error
                 return
-
-    def _first(self) -> M | _End:
-        """The next item, waited for as long as the stream may be idle."""
-        since = time.monotonic()
-        while not self._closed.is_set():
-            self._gate.check_draining()
-            try:
-                return self._arrived.get(timeout=_LOOK)
-            except queue.Empty:
-                if time.monotonic() - since >= self._gate.stream_idle:
-                    raise StreamIdleError(
-                        f"no item came for {self._gate.stream_idle:g} s; everything that came was answered, "
-                        "open a new stream"
-                    ) from None
-        return _End()
-
-    def close(self) -> None:
-        """Let the thread end although nobody takes its items any more."""
-        self._closed.set()
-
-    def _read(self) -> None:
-        end = _End()
-        try:
-            for request in self._requests:
-                if not self._put(request):
-                    return
-        except grpc.RpcError:
-            end = _End(CancelledError("the caller went away"))
-        except Exception as error:  # raised again on the engine's side
-            end = _End(error)
-        self._put(end)
-
-    def _put(self, item: M | _End) -> bool:
-        while not self._closed.is_set():
-            try:
-                self._arrived.put(item, timeout=_LOOK)
-            except queue.Full:
-                continue
-            return True
-        return False
 
 
 def store_many(
     requests: Iterator[pb.StoreManyRequest], gate: Gate, deadline: Deadline
 ) -> Iterator[pb.StoreManyResponse]:
     """Answer each item in order. Ends the call with an error only when the daemon stops or the caller is gone."""
-    reader = Reader(requests, gate, _item)
+    arrivals = Arrivals(requests, gate, items_in)
+    index = 0
     try:
-        for index, result in enumerate(gate.engine.store_many(reader, deadline=deadline)):
-            yield _response(index, result)
+        for results in gate.engine.store_groups(_Reader(arrivals, gate), deadline=deadline):
+            yield from _responses(index, results, together=arrivals.knows_more)
+            index += len(results)
     finally:
-        reader.close()
+        arrivals.close()
 
 
-def _item(request: pb.StoreManyRequest | Undecodable) -> Item:
-    if isinstance(request, Undecodable):
-        return undecodable()
+def _item(entry: Entry) -> Item:
+    if isinstance(entry, MemxdError):
+        return entry
     try:
-        return values.scope(request), memory.new_memory(request.memory), request.request_id
+        return values.scope(entry), memory.new_memory(entry.memory), entry.request_id
     except MemxdError as error:
         return error
 
 
-def _response(index: int, result: StoreAnswer | MemxdError) -> pb.StoreManyResponse:
-    response = pb.StoreManyResponse(index=index)
+def _responses(index: int, results: Sequence[Result], *, together: bool) -> Iterator[pb.StoreManyResponse]:
+    """The answers, the first one to the item ``index``; in as few messages as their size allows, or each in one."""
+    head = pb.StoreManyResponse(takes_more=index == 0)
+    size = _fill(head, index, results[0])
+    for number, result in enumerate(results[1:], index + 1):
+        if together and size < _ANSWER_BYTES:
+            size += _fill(head.more.add(), number, result)
+        else:
+            yield head
+            head = pb.StoreManyResponse()
+            size = _fill(head, number, result)
+    yield head
+
+
+def _fill(response: pb.StoreManyResponse, index: int, result: Result) -> int:
+    """Write one answer; its size in bytes."""
+    response.index = index
     if isinstance(result, MemxdError):
         fill_item_error(response.error, result)
-        return response
-    response.stored.deduplicated = result.deduplicated
-    response.stored.revision = result.revision
-    memory.fill_memory(response.stored.memory, result.memory)
-    return response
+    else:
+        stored = response.stored
+        stored.deduplicated = result.deduplicated
+        stored.revision = result.revision
+        memory.fill_memory(stored.memory, result.memory)
+    return response.ByteSize()

@@ -119,24 +119,30 @@ class StoreResponse(_message.Message):
     def __init__(self, memory: _Optional[_Union[_memory_pb2.Memory, _Mapping]] = ..., deduplicated: _Optional[bool] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class StoreManyRequest(_message.Message):
-    __slots__ = ("scope", "memory", "request_id")
+    __slots__ = ("scope", "memory", "request_id", "more")
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     scope: _memory_pb2.Scope
     memory: NewMemory
     request_id: str
-    def __init__(self, scope: _Optional[_Union[_memory_pb2.Scope, _Mapping]] = ..., memory: _Optional[_Union[NewMemory, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    more: _containers.RepeatedCompositeFieldContainer[StoreManyRequest]
+    def __init__(self, scope: _Optional[_Union[_memory_pb2.Scope, _Mapping]] = ..., memory: _Optional[_Union[NewMemory, _Mapping]] = ..., request_id: _Optional[str] = ..., more: _Optional[_Iterable[_Union[StoreManyRequest, _Mapping]]] = ...) -> None: ...
 
 class StoreManyResponse(_message.Message):
-    __slots__ = ("index", "stored", "error")
+    __slots__ = ("index", "stored", "error", "more", "takes_more")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     STORED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    TAKES_MORE_FIELD_NUMBER: _ClassVar[int]
     index: int
     stored: StoreResponse
     error: ItemError
-    def __init__(self, index: _Optional[int] = ..., stored: _Optional[_Union[StoreResponse, _Mapping]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
+    more: _containers.RepeatedCompositeFieldContainer[StoreManyResponse]
+    takes_more: bool
+    def __init__(self, index: _Optional[int] = ..., stored: _Optional[_Union[StoreResponse, _Mapping]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ..., more: _Optional[_Iterable[_Union[StoreManyResponse, _Mapping]]] = ..., takes_more: _Optional[bool] = ...) -> None: ...
 
 class ItemError(_message.Message):
     __slots__ = ("code", "reason", "message", "field", "retryable", "metadata")

@@ -141,7 +141,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StoreMany(self, request_iterator, context):
-        """Stores many. Each item is answered on its own, in order; a bad item does not spoil the rest.
+        """Stores many. Each item is answered on its own, in order; a bad item does not spoil the rest. Whoever pours sends
+        several items in one message, once an answer has told that the daemon takes them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

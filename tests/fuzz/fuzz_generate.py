@@ -89,9 +89,12 @@ class Generator:
         return message
 
     def _field(self, message: Message, each: d.FieldDescriptor, depth: int) -> None:
+        inner = each.message_type is message.DESCRIPTOR  # items within an item; deeper ones say nothing new
+        if inner and depth > 1:
+            return
         if each.is_repeated:
             into = getattr(message, each.name)
-            for _ in range(self._length()):
+            for _ in range(min(self._length(), (300, 2)[depth]) if inner else self._length()):
                 if self._room <= 0:
                     return
                 if each.message_type is not None:

@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 from google.protobuf import descriptor as d
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
 
 import fuzz_bytes
 from fuzz_daemon import ROOT, Daemon, Vitals
@@ -143,8 +144,11 @@ class Worker:
             if rng.random() < 0.2:
                 items[at] = fuzz_bytes.mutate(rng, items[at][:2_000], items[0])
         answers = self.call(method, items)
-        if answers is not None and [a.index for a in answers] != list(range(len(items))):
-            self.judge.find("StoreMany", f"{len(items)} items, {len(answers)} answers")
+        if answers is None:
+            return
+        wanted = sum(_items(item) for item in items)
+        if [one.index for answer in answers for one in (answer, *answer.more)] != list(range(wanted)):
+            self.judge.find("StoreMany", f"{wanted} items in {len(items)} messages, {len(answers)} messages of answers")
 
     def left(self, rng: random.Random) -> None:
         """A caller that goes away: a deadline too short, a cancellation, a stream left open."""
@@ -264,3 +268,11 @@ class Worker:
 
 def _is_stream(method: d.MethodDescriptor | None) -> bool:
     return method is not None and method.server_streaming
+
+
+def _items(raw: bytes) -> int:
+    """How many answers a message of StoreMany must get."""
+    try:
+        return 1 + len(memory_service_pb2.StoreManyRequest.FromString(raw).more)
+    except DecodeError:
+        return 1

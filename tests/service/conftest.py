@@ -69,10 +69,13 @@ class ScriptedEngine:
             raise self.errors[id]
         return make_memory(id=id, scope=scope), 7
 
-    def store_many(self, items: Grouped[Any], deadline: Deadline) -> Iterator[StoreAnswer | MemxdError]:
+    def store_groups(self, items: Grouped[Any], deadline: Deadline) -> Iterator[list[StoreAnswer | MemxdError]]:
         """Each item stored, each refusal handed through."""
-        for number, item in enumerate(item for group in groups(items, 64) for item in group):
-            yield item if isinstance(item, MemxdError) else StoreAnswer(make_memory(content=item[1].content), number)
+        for group in groups(items, 64):
+            yield [
+                item if isinstance(item, MemxdError) else StoreAnswer(make_memory(content=item[1].content), number)
+                for number, item in enumerate(group)
+            ]
 
     def list(self, scope: Scope, filter: object, *, page_size: int | None, page_token: str, **_: Any) -> Page:
         """Pages over ``contents``; the token is the next position."""

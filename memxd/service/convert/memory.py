@@ -29,14 +29,14 @@ def new_memory(message: memory_service_pb2.NewMemory) -> NewMemory:
     return _new_memory(
         content=message.content,
         type=values.enum_or_none(MemoryType, message.type, "memory.type"),
-        tags=tuple(message.tags),
+        tags=tuple(tags) if (tags := message.tags) else (),  # running through an empty one raises inside
         metadata=values.json_object(message.metadata, "memory.metadata") if message.HasField("metadata") else {},
         importance=values.optional_number(message, "importance", "memory.importance"),
         event_at=values.optional_instant(message, "event_at", "memory.event_at"),
         valid_until=values.optional_instant(message, "valid_until", "memory.valid_until"),
         private=message.private,
         source=message.source,
-        supersedes=tuple(message.supersedes),
+        supersedes=tuple(replaced) if (replaced := message.supersedes) else (),
         allow_duplicate=message.allow_duplicate,
         vector=values.vector_or_none(message.vector, "memory.vector"),
         model_id=message.model_id,
