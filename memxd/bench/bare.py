@@ -55,7 +55,12 @@ def empty_index(dimension: int, search_width: int = EXPANSION_SEARCH) -> Index:
 def add_all(index: Index, vectors: NDArray[np.float32], first: int = 0, threads: int = THREADS) -> float:
     """Add float32[n, d] under the keys ``first`` and on; the seconds it took."""
     began = time.perf_counter()
-    index.add(np.arange(first, first + len(vectors), dtype=np.uint64), vectors, copy=True, threads=threads)
+    try:
+        index.add(np.arange(first, first + len(vectors), dtype=np.uint64), vectors, copy=True, threads=threads)
+    except RuntimeError as error:
+        if "terminated" in str(error):  # what USearch makes of Ctrl-C
+            raise KeyboardInterrupt from error
+        raise
     return time.perf_counter() - began
 
 

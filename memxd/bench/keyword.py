@@ -17,7 +17,7 @@ import numpy as np
 
 from memxd.bench.context import SCOPE, Bench
 from memxd.bench.keyword_peers import CLOSE, PEERS, Ask
-from memxd.bench.measure import Budget, Measurement, Result, Seconds, Timed, alternate
+from memxd.bench.measure import IN_A_ROW, Budget, Measurement, Result, Seconds, Timed, alternate
 from memxd.bench.oracle import Oracle
 from memxd.bench.stores import BuiltStore
 from memxd.engine.ids import system_clock, uuid7_factory
@@ -127,8 +127,8 @@ def _peers(bench: Bench, size: int, skipped: list[str]) -> dict[str, Ask]:
 def _compare(leg: Leg, peers: dict[str, Ask], questions: list[str], warming: list[str]) -> dict[str, dict[str, Timed]]:
     """Every question twice, once new, once known; ``warming`` wakes the engines and does not count.
 
-    memxd and the close peer in turn, then the others in turn: these take so long that nothing of the processor's caches
-    is left to whom they precede.
+    memxd and the close peer in turn, some questions in a row each, then the others in turn: these take so long that
+    nothing of the processor's caches is left to whom they precede.
     """
     close: dict[str, Ask] = {"memxd": leg.ask} | {name: ask for name, ask in peers.items() if name == CLOSE}
     others = {name: ask for name, ask in peers.items() if name != CLOSE}
@@ -139,7 +139,7 @@ def _compare(leg: Leg, peers: dict[str, Ask], questions: list[str], warming: lis
     found: dict[str, dict[str, Timed]] = {_NEW: {}, _AGAIN: {}}
     for calls in filter(None, (close, others)):
         for times in found.values():
-            times.update(alternate(calls, questions, warmup=0, limits=limits))
+            times.update(alternate(calls, questions, warmup=0, limits=limits, run=IN_A_ROW))
     return found
 
 

@@ -85,7 +85,11 @@ def _speed(given: argparse.Namespace, environ: Mapping[str, str], command: str) 
     # As Ctrl-C does: daemons that a question started must not outlive it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     progress.line(f"stores are kept in {work}; the report goes to {out}")
-    report = runner.run(options, progress, command)
+    try:
+        report = runner.run(options, progress, command)
+    except KeyboardInterrupt:
+        progress.line("interrupted; the same command goes on where it stopped")
+        raise
     text = tables.markdown(report)
     write(out / "report.md", text)
     _draw(report, out, progress)

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
+#: Calls of one kind in a row, where what is asked is how fast a caller of that kind is served.
+IN_A_ROW = 50
 Seconds = NDArray[np.float64]
 Unit = Literal["s", "ms", "us", "1/s", "MB", "share", "count"]
 

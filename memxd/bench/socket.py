@@ -19,7 +19,7 @@ import numpy as np
 
 from memxd.bench.client_process import SHOW_ALL, Load
 from memxd.bench.load import put_load
-from memxd.bench.measure import Budget, Measurement, Result, Timed, alternate, timed
+from memxd.bench.measure import IN_A_ROW, Budget, Measurement, Result, Timed, alternate, timed
 from memxd.bench.parents import PUBLISHED, parents
 from memxd.bench.served import Served, serve
 from memxd.client import Client
@@ -45,11 +45,13 @@ class _Asking:
 
     def __init__(self, bench: Bench, client: Client, size: int, samples: int) -> None:
         self._client = client
-        texts = bench.questions(QUESTIONS + 3 * (samples + 8), min(size, AMONG))
+        fresh, number = 3 * (samples + 8), bench.sizes.index(size)
+        texts = bench.questions(QUESTIONS + (number + 1) * fresh, min(size, AMONG))
         self._texts = texts[:QUESTIONS]
         self._vectors = [tuple(v.tolist()) for v in bench.query_vectors(QUESTIONS)]
         self._model = bench.embedder.info.id
-        self._fresh = iter(texts[QUESTIONS:])  # seen by no cache
+        # Seen by no cache: the embedder of this process has met those of the sizes before.
+        self._fresh = iter(texts[QUESTIONS + number * fresh :])
         self._embedder = bench.embedder
 
     def warm(self) -> None:
@@ -111,7 +113,7 @@ def _one_size(bench: Bench, served: Served, client: Client, size: int, rows: lis
     for at in range(cached_only):
         asking.cached(at)
     cpu = (served.cpu_seconds() - before) / cached_only * 1e3
-    times = alternate(asking.calls(), range(n))
+    times = alternate(asking.calls(), range(n), run=IN_A_ROW)
     for variant, samples in times.items():
         extra = {"daemon_cpu_ms": cpu} if variant == CACHED else {}
         rows.append(Measurement.of(NAME, "search over the socket", size, variant, samples, "ms", **extra))

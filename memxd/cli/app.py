@@ -49,7 +49,7 @@ VERBS = {
     "memxd.cli.models": ("models",),
     "memxd.cli.setup": ("setup", "uninstall"),
     "memxd.cli.settings": ("config",),
-    "memxd.cli.service": ("service",),
+    "memxd.cli.service": ("service", "stop"),
     "memxd.cli.doctor": ("doctor",),
     "memxd.cli.bench": ("bench",),
 }
@@ -102,6 +102,8 @@ def run_memx(arguments: Sequence[str], program: str = "memx") -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a C locale must not break on the first umlaut
     try:
+        if list(arguments) in (["--version"], ["-V"]):
+            arguments = ["version"]
         command = typer.main.get_command(memx_app(arguments))
         code = command.main(args=list(arguments), prog_name=program, standalone_mode=False)
         sys.stdout.flush()

@@ -84,7 +84,9 @@ def restore(
     from memxd.config import Config
     from memxd.daemon import claim_data
     from memxd.data_dir import prepare_data_dir
+    from memxd.errors import DataInUseError
     from memxd.store import restoring
+    from memxd.store.backup import read_manifest
 
     out = session.out
     if verify:
@@ -97,8 +99,16 @@ def restore(
             )
         return
     data = Config.load().data_dir
+    read_manifest(directory)  # a wrong path is told before anything has to be stopped for it
     prepare_data_dir(data)
-    with claim_data(data):
+    try:
+        claim = claim_data(data)
+    except DataInUseError as busy:
+        pid = busy.metadata["pid"] or "unknown"
+        raise DataInUseError(
+            f"a daemon (pid {pid}) holds the data directory {data}; stop it first: memx stop", metadata=busy.metadata
+        ) from busy
+    with claim:
         done = restoring.restore(directory, data, time.time_ns() // 1_000, move_aside=move_aside)
     if out.as_json:
         out.json(

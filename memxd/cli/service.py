@@ -1,4 +1,4 @@
-"""``memx service``: the daemon under systemd or launchd. ``memxd service`` is the same.
+"""``memx service``: the daemon under systemd or launchd. ``memxd service`` is the same. And ``memx stop``.
 
 Owns the flags and what is printed; the managers are in ``memxd/operation``, imported inside the functions. Works
 without a daemon. Starting takes over from a daemon that a ``memx`` command had started in the background.
@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
         verb(group, function.__name__, takes=_FILES)(function)
     verb(group, "logs", takes=())(logs)
     app.add_typer(group, name="service")
+    verb(app, "stop", takes=_FILES)(stop_daemon)
 
 
 def _manager() -> ServiceManager:
@@ -94,13 +95,43 @@ def _take_over(session: Session, manager: ServiceManager) -> None:
         session.out.note(f"ended the daemon that ran in the background (pid {ended})")
 
 
+def _installed() -> ServiceManager:
+    """The manager, with a service to start: before a daemon that runs is ended for it."""
+    from memxd.errors import ServiceManagerError
+
+    manager = _manager()
+    if not manager.file.exists():
+        raise ServiceManagerError("the service is not installed; run: memx service install")
+    return manager
+
+
 def start(session: Session) -> None:
     """Start it; returns when it serves."""
-    manager = _manager()
+    manager = _installed()
     _take_over(session, manager)
     manager.start()
     pid = manager.state().pid
     _told(session, f"memxd runs (pid {pid})", pid=pid)
+
+
+def stop_daemon(session: Session) -> None:
+    """Stop the daemon, the service's or one in the background. The next memx command starts it again."""
+    from memxd.config import Config, process_environ
+    from memxd.errors import ServiceManagerError
+    from memxd.operation.service import end_daemon, find_manager, socket_holder
+
+    socket = Config.load().socket
+    holder = socket_holder(socket)
+    try:
+        manager: ServiceManager | None = find_manager(process_environ())
+    except ServiceManagerError:
+        manager = None  # no service where there is no manager
+    if manager is not None and holder and manager.file.exists() and manager.state().pid == holder:
+        manager.stop()
+        ended = holder
+    else:
+        ended = end_daemon(socket, _TAKE_OVER_SECONDS)
+    _told(session, f"stopped (pid {ended})" if ended else f"no daemon runs on {socket}", pid=ended)
 
 
 def stop(session: Session) -> None:
@@ -111,7 +142,7 @@ def stop(session: Session) -> None:
 
 def restart(session: Session) -> None:
     """Stop and start it; changed settings hold from then on."""
-    manager = _manager()
+    manager = _installed()
     _take_over(session, manager)
     manager.restart()
     pid = manager.state().pid
@@ -153,9 +184,14 @@ def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until interrupted.")] = False,
 ) -> None:
     """Show the service's log, as the manager keeps it."""
+    from memxd.config import Config
     from memxd.errors import ServiceManagerError
 
-    command = _manager().log_command(lines, follow=follow)
+    manager = _manager()
+    if not manager.file.exists():
+        background = Config.load().data_dir / "log" / "memxd.log"
+        raise ServiceManagerError(f"the service is not installed; a daemon in the background writes to {background}")
+    command = manager.log_command(lines, follow=follow)
     try:
         code = subprocess.call(command)
     except FileNotFoundError:

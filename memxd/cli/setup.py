@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,10 +57,19 @@ def setup(
         session.out.json({"config_file": str(path), "written": sorted(values), "service": bool(service)})
     else:
         session.out.line(f"wrote {path}")
+        _tell_running(session, Config.load({}, environ).socket, service=bool(service))
     if service:
         from memxd.cli.service import install
 
         install(Session(session.settings))
+
+
+def _tell_running(session: Session, socket: Path, *, service: bool) -> None:
+    """A daemon that runs has read the settings as they were."""
+    from memxd.operation.service import socket_holder
+
+    if not service and (pid := socket_holder(socket)):
+        session.out.note(f"the daemon that runs (pid {pid}) keeps its settings until: memx stop")
 
 
 def _secret(assignment: str) -> str:
@@ -128,6 +138,8 @@ def uninstall(
         session.out.json({**done, "data_dir": str(config.data_dir), "config_file": str(file)})
         return
     session.out.line("the service is removed" if done["service_removed"] else "no service was installed")
+    if done["daemon_ended"]:
+        session.out.line("the daemon that ran in the background has ended")
     kept = f"the memories stay in {config.data_dir}, the settings in {file}; memx uninstall --purge deletes them"
     session.out.line("memories and settings are deleted" if purge else kept)
     session.out.line("the program itself: pip uninstall memxd")

@@ -17,7 +17,7 @@ import grpc
 from memxd.client import admin, convert, values
 from memxd.client.call import ADMIN_SERVICE, MEMORY_SERVICE, Bound
 from memxd.errors import MemxdError
-from memxd.model import BackupStep, Conflict, ExportStep, ImportStep, LineRefusal, Problem, Progress, VerifyStep
+from memxd.model import BackupStep, Conflict, ExportStep, ImportStep, Limits, LineRefusal, Problem, Progress, VerifyStep
 from memxd.v1 import admin_service_pb2 as admin_pb
 from memxd.v1 import memory_service_pb2 as memory_pb
 
@@ -169,7 +169,8 @@ def import_lines(
         batch = bytearray()
         try:
             for line in lines:
-                batch += line.removesuffix(b"\n") + b"\n"
+                # Of one that is too long as much as the daemon needs to refuse it, in its place.
+                batch += line.removesuffix(b"\n")[: Limits.LINE_BYTES + 1] + b"\n"
                 if len(batch) >= _BATCH_BYTES:
                     yield memory_pb.ImportRequest(lines=bytes(batch))
                     batch.clear()

@@ -16,11 +16,9 @@ from memxd.engine import validate
 from memxd.engine.lines import FORMAT, FORMAT_VERSION
 from memxd.engine.validate import fail
 from memxd.errors import InvalidArgumentError
-from memxd.model import Link, LinkType, Memory, MemoryType, Micros, Scope, State, from_rfc3339
+from memxd.model import Limits, Link, LinkType, Memory, MemoryType, Micros, Scope, State, from_rfc3339
 from memxd.store import NewChunk, Version
 
-#: The longest line that is read, in bytes; what memxd writes stays far below.
-LINE_BYTES = 2 * 1024 * 1024
 _COUNT = (1 << 53) - 1
 E = TypeVar("E", MemoryType, LinkType, State)
 
@@ -61,6 +59,10 @@ class _Fields:
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
             raise fail(name, "is not of the right type; see docs/FORMAT.md")
         return value
+
+    def anything(self, name: str) -> Any:
+        """Whatever is there; None = nothing."""
+        return self._values.pop(name, None)
 
     def word(self, name: str, kind: type[E], default: E) -> E:
         text = self.take(name, str, default.name.lower())
@@ -117,8 +119,8 @@ def named(raw: bytes) -> tuple[str, str]:
 
 
 def _object(raw: bytes) -> dict[str, Any]:
-    if len(raw) > LINE_BYTES:
-        raise fail("line", f"at most {LINE_BYTES:,} bytes, this has {len(raw):,}")
+    if len(raw) > Limits.LINE_BYTES:
+        raise fail("line", f"has more than {Limits.LINE_BYTES:,} bytes")
     try:
         value = json.loads(raw.decode("utf-8-sig"))
         json.dumps(value, ensure_ascii=False).encode() if b"\\u" in raw else b""  # half a character is no text
@@ -131,9 +133,10 @@ def _object(raw: bytes) -> dict[str, Any]:
 
 def _check_header(fields: _Fields) -> None:
     """Scope names are for people: where the memories go is the request's to say."""
-    if fields.take("format", str, "") != FORMAT:
+    if fields.anything("format") != FORMAT:
         raise fail("header.format", f"must be {FORMAT}; another system's file needs --from")
-    if fields.take("version", int, 0) != FORMAT_VERSION:
+    version = fields.anything("version")
+    if type(version) is not int or version != FORMAT_VERSION:
         raise fail("header.version", f"this memxd reads version {FORMAT_VERSION}; use the one that wrote it")
 
 

@@ -51,6 +51,8 @@ class Limits:
     HALF_LIFE_MAX: Micros = 36_525 * DAY
     ANSWER_BYTES = 3_670_016  # 3.5 MiB
     MESSAGE_BYTES = 4 * 1024 * 1024
+    #: One line of an import; what memxd writes stays far below.
+    LINE_BYTES = 2 * 1024 * 1024
     REQUEST_ID_TTL: Micros = DAY
     #: Timestamps outside 0001..9999 are not RFC 3339.
     TIME_MIN: Micros = -62_135_596_800 * SECOND

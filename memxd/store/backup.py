@@ -25,6 +25,7 @@ from memxd.store.connection import DATABASE, connect
 from memxd.store.schema import sync_file
 
 MANIFEST = "MANIFEST.json"
+_HALF = f"{MANIFEST}.partial"
 FORMAT = "memxd-backup"
 FORMAT_VERSION = 1
 #: Pages copied between two looks at the deadline: 4 MiB, some milliseconds.
@@ -69,7 +70,7 @@ def back_up(
         )
         _write_manifest(folder, manifest)
     except BaseException:
-        for name in (DATABASE, f"{DATABASE}-journal", MANIFEST):
+        for name in (DATABASE, f"{DATABASE}-journal", _HALF, MANIFEST):
             (folder / name).unlink(missing_ok=True)
         if made:
             with suppress(OSError):  # somebody put a file there meanwhile: it is theirs
@@ -148,7 +149,7 @@ def _write_manifest(folder: Path, manifest: Manifest) -> None:
     facts = asdict(manifest)
     file = {"name": DATABASE, "bytes": facts.pop("bytes"), "sha256": facts.pop("sha256")}
     text = json.dumps({"format": FORMAT, "version": FORMAT_VERSION, **facts, "files": [file]}, indent=2) + "\n"
-    partial = folder / f"{MANIFEST}.partial"
+    partial = folder / _HALF
     descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as out:
         out.write(text)

@@ -24,6 +24,8 @@ from memxd.store.schema import MIGRATIONS, sync_file
 
 #: What makes up a store, in the order in which it is moved aside; the database itself is linked, then replaced.
 _BESIDE = ("index", f"{DATABASE}-wal", f"{DATABASE}-shm")
+#: What SQLite says of a file that is no sound database, or lies on a disk that is none.
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,11 @@ def restore(folder: Path, data: Path, now: Micros, *, move_aside: bool) -> Resto
         )
     try:
         fresh = _prepare(folder / DATABASE, data, manifest)
-        aside = _move_aside(data, now) if present else None
-        fresh.replace(data / DATABASE)
+        try:
+            aside = _move_aside(data, now) if present else None
+            fresh.replace(data / DATABASE)
+        finally:
+            fresh.unlink(missing_ok=True)
         sync_file(data)
     except (sqlite3.Error, OSError) as error:
         raise storage_error(error) from error
@@ -122,23 +127,35 @@ def _move_aside(data: Path, now: Micros) -> Path:
         number += 1
         aside = data / f"before-restore-{stamp}-{number}"
     aside.mkdir(mode=0o700)
-    for name in _BESIDE:
-        if os.path.lexists(data / name):
-            (data / name).rename(aside / name)
-    if (data / DATABASE).exists():
-        # A second name: the first one is given to the new database in one step.
-        os.link(data / DATABASE, aside / DATABASE, follow_symlinks=False)
-    sync_file(aside)
-    sync_file(data)
+    moved: list[str] = []
+    try:
+        if (data / DATABASE).exists():
+            # A second name: the first one is given to the new database in one step.
+            os.link(data / DATABASE, aside / DATABASE, follow_symlinks=False)
+        for name in _BESIDE:
+            if os.path.lexists(data / name):
+                (data / name).rename(aside / name)
+                moved.append(name)
+        sync_file(aside)
+        sync_file(data)
+    except OSError:
+        for name in moved:
+            (aside / name).rename(data / name)
+        (aside / DATABASE).unlink(missing_ok=True)
+        aside.rmdir()
+        raise
     return aside
 
 
 def _fold_log(path: Path) -> None:
-    """Put what stands in the log into the old database, so that it is one file; of a damaged one the log goes along."""
+    """Put what stands in the log into the old database, so that it is one file; of a damaged one the log goes along.
+    Raises sqlite3.Error when a sound one cannot be written: without its log it would lack the newest memories."""
     if not path.exists():
         return
     try:
         with closing(connect(path, writer=True)) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.DatabaseError:
-        return  # damaged, perhaps the reason for the restore: it is kept as it is
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in _DAMAGED:
+            raise
+        # Damaged, perhaps the reason for the restore: it is kept as it is.

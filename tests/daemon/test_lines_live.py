@@ -102,3 +102,32 @@ def test_what_the_callers_own_iterator_raises_is_raised_after_what_came_before(d
         with pytest.raises(InvalidArgumentError, match="on_conflict"):
             list(client.import_lines([line], on_conflict="whatever"))
     assert list(daemon.memory.Import(iter([pb.ImportRequest(lines=b"\n\n")]), timeout=20))[-1].lines == 2
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"format": "memxd-export", "version": True},
+        {"format": "memxd-export", "version": "1"},
+        {"format": "memxd-export", "version": 2},
+        {"format": "memxd-export"},
+        {"format": 1, "version": 1},
+        {"version": 1},
+    ],
+)
+def test_a_header_that_is_not_ours_ends_the_import_before_any_line(daemon: Any, header: dict[str, Any]) -> None:
+    lines = [json.dumps({"kind": "header", **header}).encode(), b'{"kind":"memory","id":"x","content":"y"}']
+    with Client(daemon.socket) as client:
+        with pytest.raises(InvalidArgumentError, match=r"header\."):
+            list(client.import_lines(lines))
+        assert client.count() == 0
+
+
+def test_a_line_that_is_too_long_for_any_message_is_refused_in_its_place(daemon: Any) -> None:
+    good = {"kind": "memory", "content": "Ada drinks tea.", "created_at": "2026-01-01T00:00:00Z"}
+    good["id"] = "01a22d6e-5fc4-792f-a869-b2f63b6bc9bd"
+    with Client(daemon.socket) as client:
+        steps = list(client.import_lines([b"x" * 5_000_000, json.dumps(good).encode()]))
+        refusals = [refusal for step in steps for refusal in step.refusals]
+        assert [(refusal.line, "more than" in refusal.message) for refusal in refusals] == [(1, True)]
+        assert (steps[-1].added, client.count()) == (1, 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 import stat
 import threading
@@ -11,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from memxd.errors import BackupInvalidError, CancelledError, InvalidArgumentError, StoreExistsError
+from memxd.errors import (
+    BackupInvalidError,
+    CancelledError,
+    InvalidArgumentError,
+    StorageFailedError,
+    StorageFullError,
+    StoreExistsError,
+)
 from memxd.model import NO_DEADLINE, Deadline, Scope
 from memxd.store import Manifest
 from memxd.store.restoring import restore, verify
@@ -126,6 +135,48 @@ def test_a_store_that_is_there_is_kept_beside_or_not_touched(bench: Any, new_ben
     assert not (other.directory / "index").exists()
     assert contents(done.aside) == ["of the other store"]
     assert contents(other.directory) == contents(again.aside) == ["of the backup"]
+
+
+def test_when_moving_aside_fails_the_old_store_stands_as_it_was(
+    bench: Any, new_bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.put("of the backup")
+    back_up(bench, tmp_path / "copy")
+    other = new_bench("other")
+    other.put("of the other store")
+    other.store.close()
+    (other.directory / "index").mkdir()
+    before = sorted(p.name for p in other.directory.iterdir())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    for broken in ("link", "rename", "replace"):
+        with monkeypatch.context() as patched:
+            patched.setattr(os if broken == "link" else Path, broken, refuse)
+            with pytest.raises(StorageFailedError):
+                restore(tmp_path / "copy", other.directory, NOW, move_aside=True)
+        if broken != "replace":
+            assert sorted(p.name for p in other.directory.iterdir()) == before
+        assert contents(other.directory) == ["of the other store"]
+
+
+def test_a_manifest_that_cannot_be_written_leaves_nothing(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.put("black coffee")
+    folder = tmp_path / "copy"
+    folder.mkdir(0o700)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", refuse)
+        with pytest.raises(StorageFullError):
+            back_up(bench, folder)
+    assert list(folder.iterdir()) == []
+    assert back_up(bench, folder).memories == 1
 
 
 def contents(folder: Path) -> list[str]:

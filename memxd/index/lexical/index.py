@@ -156,11 +156,15 @@ class LexicalIndex:
         return searching.hits(terms, scored), Asked(frozen, postings, terms, prior, selection)
 
     def also(self, asked: Asked, rids: Int32) -> tuple[Float64, Float64]:
-        """``also_scores`` and ``also_match`` of more rows (int32, >= 0, any order), by the same statistics.
-
-        A row that got another text since ``ask`` gets 0.0."""
+        """``also_scores`` and ``also_match`` of more rows (int32, >= 0, any order), by the same statistics; one that
+        got another text since ``ask`` gets 0.0. When segments were exchanged meanwhile, all as it is now."""
         frozen, postings, terms, prior, selection = asked
-        frozen = frozen._replace(places=None, also=self._state.places(frozen.snapshot, rids))
+        places = self._state.places(frozen.snapshot, rids)
+        if places is None:
+            self._check()
+            frozen, postings = self._freeze(terms, selection, rids)
+        else:
+            frozen = frozen._replace(places=None, also=places)
         scored = searching.score(self._bm25, frozen, postings, terms, prior, selection, 0, rids)
         return scored.also, scored.also_match
 

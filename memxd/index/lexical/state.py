@@ -40,6 +40,7 @@ class Snapshot(NamedTuple):
     deaths: tuple[int, ...]
     tails: tuple[tuple[Segment, int, int, int], ...]
     numbers: Int32  # by number in ``State``: place among loaded and tails; the last one is -1, for "nowhere"
+    epoch: int  # which set of committed segments it is of
 
 
 class Frozen(NamedTuple):
@@ -83,9 +84,11 @@ class State:
         self.durable = 0  # newest revision committed
         self.changes = 0  # changes taken over, and how many of them are committed: a rebuild's late changes may be
         self.committed = 0  # older than its watermark, so revisions do not tell whether there is work
+        self._epoch = 0
         self._reset()
 
     def _reset(self) -> None:
+        self._epoch += 1
         self._numbers = 1
         self._loaded: dict[int, LoadedSegment] = {}
         self._active = Tail(self._next(), self.kernel)
@@ -170,10 +173,11 @@ class State:
             places = None if selected is None else self._places(snapshot, selected)
             return Frozen(snapshot, in_tails, rows, total, places, self._places(snapshot, also))
 
-    def places(self, snapshot: Snapshot, rids: Int32) -> Int32:
-        """int32[2n]: segment and document of each row as of a snapshot taken before, as far as it is still there."""
+    def places(self, snapshot: Snapshot, rids: Int32) -> Int32 | None:
+        """int32[2n]: segment and document of each row in a snapshot taken before; a row that changed since is nowhere
+        in it. None when segments were exchanged meanwhile: where rows were in the old ones is not known any more."""
         with self.lock:
-            return self._places(snapshot, rids)
+            return self._places(snapshot, rids) if snapshot.epoch == self._epoch else None
 
     def _snapshot(self, tails: Sequence[Tail]) -> Snapshot:
         numbers = np.full(self._numbers + 2, -1, np.int32)
@@ -184,12 +188,15 @@ class State:
             tuple(segment.deaths for segment in self._loaded.values()),
             tuple((tail.segment(), tail.dead, 0, len(tail)) for tail in tails),
             numbers,
+            self._epoch,
         )
 
     def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:
         if not len(rids):
             return rids
-        homes = snapshot.numbers.take(self._home.take(rids, mode="clip"))
+        # A tail that began after the snapshot has a number beyond its last one, which stands for "nowhere".
+        homes = self._home.take(rids, mode="clip")
+        homes = snapshot.numbers.take(np.minimum(homes, len(snapshot.numbers) - 1))
         return np.concatenate((homes, self._doc.take(rids, mode="clip")))
 
     def _tails(self) -> list[Tail]:
@@ -222,6 +229,7 @@ class State:
     def swap(self, committed: Committed, job: Job, *, sealed: bool) -> None:
         """Take over what the child committed for a job; the folded tail goes."""
         with self.lock:
+            self._epoch += 1
             by_id = {segment.segment_id: n for n, segment in self._loaded.items()}
             for segment_id, docs in job.deletes.items():
                 number = by_id.get(segment_id)

@@ -16,7 +16,7 @@ from memxd._fast import load_kernels
 from memxd.errors import DeadlineExceededError, IndexUnavailableError
 from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.index import LexicalIndex
-from memxd.model import Deadline, IndexState
+from memxd.model import NO_DEADLINE, Deadline, IndexState
 
 TEXTS = [
     "notice period 2 months",
@@ -369,3 +369,30 @@ def test_a_rest_that_is_over_is_made_up_for(open_bench: Any, tmp_path: Path) -> 
         time.sleep(0.02)
     assert bench.index.durable_watermark == bench.revision
     bench.index.close()
+
+
+def test_rows_asked_for_later_score_as_at_once_whatever_was_folded_meanwhile(bench: Any) -> None:
+    for rid in range(20):
+        bench.put(rid, f"coffee number {rid} " + "tea " * (rid % 3))
+    bench.index.flush()
+    terms, chosen, rows = query_terms("coffee tea 7"), bench.rows(range(64)), np.arange(20, dtype=np.int32)
+    wanted = bench.index.search(terms, chosen, 5, rows).also_scores.tolist()
+    assert all(score > 0 for score in wanted)
+
+    def later(meanwhile: Callable[[], None]) -> list[float]:
+        _, asked = bench.index.ask(terms, chosen, 5, rows[:0], NO_DEADLINE, None)
+        meanwhile()
+        scores, _ = bench.index.also(asked, rows)
+        return list(scores.tolist())
+
+    def fold() -> None:  # other scopes' rows, several times: segments come, are put together, and go
+        for rid in range(30, 60):
+            bench.put(rid, f"milk {rid}", scope=2)
+            if rid % 6 == 0:
+                bench.index.flush()
+
+    assert later(lambda: None) == wanted
+    assert later(fold) == wanted
+    bench.put(3, "another text now")
+    assert later(lambda: bench.put(4, "and another"))[4] == 0.0
+    assert later(lambda: bench.index.rebuild(iter([bench.change(200, rid, "coffee") for rid in range(20)])))[19] > 0
