@@ -50,6 +50,10 @@ class Vectors:
         """float32[n, dimension]: vectors of the same structure that belong to no row."""
         return self._draw(np.random.default_rng((self.seed, 2, n)), n, None)[0]
 
+    def query_topics(self, n: int) -> Int32:
+        """int32[n]: the topics that ``queries(n)`` are about."""
+        return self._draw(np.random.default_rng((self.seed, 2, n)), n, None)[1]
+
     def _block(self, number: int) -> tuple[Float32, Int32]:
         rng = np.random.default_rng((self.seed, 1, number))
         return self._draw(rng, _BLOCK, self._places(number))
