@@ -203,8 +203,8 @@ def _budgets(bench: Bench, size: int, found: dict[str, tuple[float, float]]) -> 
 
 
 def _deleting(bench: Bench) -> tuple[list[Measurement], list[Budget]]:
-    """A fifth is deleted, whole topics: how long until the index has got rid of it, what it weighs then, its recall, and
-    apart from that the recall of questions about what is gone, near which nothing is left."""
+    """A fifth is deleted, whole topics: how long until the index has got rid of it, what it weighs then, its recall,
+    and apart from that the recall of questions about what is gone, near which nothing is left."""
     size = bench.main
     stored = Stored.of(bench, size)
     queries = bench.query_vectors(bench.samples(100, 10))
