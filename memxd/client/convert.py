@@ -40,11 +40,6 @@ def micros(when: Timestamp) -> Micros:
     return when.seconds * model.SECOND + when.nanos // 1000
 
 
-def maybe_micros(message: Message, field: str) -> Micros | None:
-    """The instant in an optional field; None when it is absent."""
-    return micros(getattr(message, field)) if message.HasField(field) else None
-
-
 def member(cls: type[E], number: int) -> E:
     """The enum member of a number; a number of a newer daemon is refused with the way out."""
     known = cls._value2member_map_.get(number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import os
 import sys
 import threading
@@ -25,6 +26,7 @@ from memxd.model import Deadline
 T = TypeVar("T")
 
 _URGENT, _BULK = 0, 1
+_log = logging.getLogger(__name__)
 #: How much the pool's own threads stand behind others, in steps of nice(2).
 _BEHIND = 5
 #: Seconds between two looks at whether a waiting caller went away.
@@ -109,7 +111,10 @@ class WorkerPool:
     def _work(self) -> None:
         if sys.platform == "linux":  # elsewhere this would slow the whole process down
             mine = threading.get_native_id()
-            os.setpriority(os.PRIO_PROCESS, mine, os.getpriority(os.PRIO_PROCESS, mine) + _BEHIND)
+            try:
+                os.setpriority(os.PRIO_PROCESS, mine, os.getpriority(os.PRIO_PROCESS, mine) + _BEHIND)
+            except PermissionError as error:  # a sandbox: the thread works on, as one among equals
+                _log.info("embedding does not step back behind other threads: %s", error)
         while (job := self._next()) is not None:
             try:
                 if job.future.set_running_or_notify_cancel():

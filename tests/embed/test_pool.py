@@ -148,3 +148,15 @@ def test_no_more_run_at_once_than_threads_and_as_many_callers() -> None:
         wait_for(future, NO_DEADLINE)
     pool.close()
     assert 1 <= most <= 4
+
+
+def test_threads_work_on_where_they_may_not_step_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    pool = WorkerPool(1, "test-sandbox")
+    try:
+        assert pool.submit(lambda: 7, urgent=False).result(10) == 7
+    finally:
+        pool.close()
