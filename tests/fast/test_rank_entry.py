@@ -85,10 +85,17 @@ def test_what_is_no_array_is_refused(kernels: Kernels, call: Callable[[Any], Any
 def test_inputs_that_nobody_may_write_to_are_taken(kernels: Kernels) -> None:
     columns, legs = make_columns(20), make_legs(20, 6, 5)
     rids = np.arange(20, dtype=np.int32)
+
+    def ranked() -> list[Any]:
+        some = kernels.rank.rank_legs(legs, columns, RULES)
+        everything = kernels.rank.rank_all(rids, legs.vector_rids, legs.keyword_rids, columns, RULES, 2)
+        return [np.asarray(part) for part in (*some, *everything)]
+
+    before = ranked()
     for array in (rids, *columns, *(array for array in legs if array is not None)):
         array.flags.writeable = False
-    kernels.rank.rank_legs(legs, columns, RULES)
-    kernels.rank.rank_all(rids, legs.vector_rids, legs.keyword_rids, columns, RULES, 2)
+    for mine, other in zip(ranked(), before, strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_long_runs_let_other_threads_work(compiled: Kernels) -> None:
