@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memxd.engine.indexes import Indexes
+from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Deadline, IndexKind, Progress
 from memxd.store import Store
 
@@ -31,5 +32,6 @@ class Compacting:
             # The columns keep tags by their text, and no count of those that nobody carries any more.
             if status.dead_entries or status.kind is IndexKind.COLUMNS:
                 yield from self._indexes.rebuild(status.kind, deadline)
+                reach("compact.rebuilt")
         self._indexes.flush(deadline)
         self._store.empty_log(deadline)

@@ -19,6 +19,7 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
 from memxd.errors import CancelledError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
@@ -157,6 +158,7 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
+            reach("commit.index")
         if any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 

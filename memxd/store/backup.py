@@ -20,6 +20,7 @@ from pathlib import Path
 
 from memxd import __version__
 from memxd.errors import BackupInvalidError, InvalidArgumentError
+from memxd.failpoints import reach
 from memxd.model import Deadline, Micros, to_rfc3339
 from memxd.store.connection import DATABASE, connect
 from memxd.store.schema import sync_file
@@ -65,6 +66,7 @@ def back_up(
     try:
         facts = _copy(path, target, progress, deadline)
         sync_file(target)
+        reach("backup.copied")
         manifest = Manifest(
             to_rfc3339(at), __version__, schema_version, *facts, target.stat().st_size, file_hash(target, deadline)
         )
@@ -121,6 +123,7 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
 
         def step(_status: int, remaining: int, total: int) -> None:
             deadline.check()
+            reach("backup.copying")
             progress((total - remaining) * page, total * page)
 
         # Without a snapshot of its own the copying would begin anew at every commit.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memxd.errors import MemxdError, StorageFailedError
+from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.backup import Manifest, back_up
 from memxd.store.base import Context
@@ -203,7 +204,9 @@ class Store:
         self.require_present()
         try:
             with closing(connect(self._path, writer=True)) as connection:
+                reach("checkpoint.before")
                 busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                reach("checkpoint.after")
         except sqlite3.Error as error:
             raise storage_error(error) from error
         if busy:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from memxd.errors import MemxdError
+from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
 from memxd.store.connection import BUSY_MILLISECONDS, storage_error
@@ -190,7 +191,9 @@ class Writer:
         recent.changing(change.rid for change in txn.changes)
         try:
             txn.write_late()
+            reach("commit.before")
             self._connection.execute("COMMIT")
+            reach("commit.after")
             self.check_presence()  # again: what was committed to a file without a name is not stored
         except (sqlite3.Error, MemxdError) as error:
             self._abort(done, error)
@@ -203,6 +206,7 @@ class Writer:
         if totals and self.on_counters is not None:
             told = [(rid, counts.accesses, counts.retrievals, counts.retrieved_at) for rid, counts in totals.items()]
             _tell(self.on_counters, told)
+        reach("commit.told")
         for job, result in done:
             job.future.set_result(result)
 
@@ -251,7 +255,9 @@ class Writer:
         """Fold the write-ahead log into the database and cut it to nothing; later, when a reader is in the way."""
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
+            reach("checkpoint.before")
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            reach("checkpoint.after")
         except sqlite3.Error as error:
             return error
         finally:

@@ -18,6 +18,7 @@ import numpy as np
 
 from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.lexical import searching
 from memxd.index.lexical.child import ChildError
 from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
@@ -254,8 +255,10 @@ class LexicalIndex:
             shutil.rmtree(old, ignore_errors=True)
             if self._folder.exists():  # somebody may have removed it
                 self._folder.replace(old)
+            reach("keyword.moved")
             fresh.replace(self._folder)
             sync(self._directory)
+            reach("keyword.replaced")
             with self._applying:
                 self._state.replace(committed, max(watermark, self._heard), self._journal or ())
                 self._journal = None
