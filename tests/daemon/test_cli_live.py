@@ -6,16 +6,15 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import commandkit
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., commandkit.Done]
 
 
 @pytest.fixture
@@ -29,11 +28,8 @@ def memx(environ: dict[str, str]) -> Iterator[Run]:
             "MEMXD_EMBEDDER": "hashing",
         }
 
-        def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-m", "memxd.cli", *words]
-            return subprocess.run(
-                command, input=stdin, capture_output=True, text=True, env=environment, timeout=90, check=False
-            )
+        def run(*words: str, stdin: str = "") -> commandkit.Done:
+            return commandkit.memx(None, environment, *words, stdin=stdin)
 
         yield run
         daemon = json.loads(run("version", "--json").stdout)["daemon"]

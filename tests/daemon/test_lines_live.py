@@ -5,21 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandkit import memx
 
 from memxd.client import AsyncClient, Client
 from memxd.errors import InvalidArgumentError
 from memxd.v1 import memory_service_pb2 as pb
-
-
-def memx(daemon: Any, environ: dict[str, str], *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words, "--socket", str(daemon.socket), "--no-start"]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def test_every_scope_moves_to_another_store(

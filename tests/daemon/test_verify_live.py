@@ -5,17 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
 from typing import Any
 
+from commandkit import memx
+
 from memxd.client import AsyncClient, Client
-
-
-def memx(daemon: Any, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words, "--socket", str(daemon.socket), "--no-start"]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def fill(client: Client) -> list[str]:
