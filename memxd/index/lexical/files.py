@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 MANIFEST = "manifest.json"
+#: The folder, beside the index's own, of what was found damaged last.
+SET_ASIDE = "broken"
 LOCK = "writer.lock"
 _CHUNK = 1 << 22
 

@@ -20,7 +20,7 @@ from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
 from memxd.index.lexical.child import ChildError
-from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
+from memxd.index.lexical.files import SET_ASIDE, DamagedError, await_unlocked, set_aside, sync
 from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build, entry_of
@@ -96,7 +96,7 @@ class LexicalIndex:
         except DamagedError as error:
             self._message = f"the keyword index was set aside and is built anew: {error}"
             _log.warning("%s", self._message)
-            set_aside(self._folder, self._directory / "broken")
+            set_aside(self._folder, self._directory / SET_ASIDE)
             committed = None
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return committed
