@@ -19,7 +19,7 @@ POINTS = {
     "checkpoint.before": "the log is about to be folded into the database and cut",
     "checkpoint.after": "the log was folded into the database and cut",
     "migration.step": "a step of a migration has run within its transaction; COMMIT is next",
-    "migration.done": "a migration was committed, nothing else was opened yet",
+    "migration.done": "a migration was committed, the copy made before it does not have its name yet",
     "file.written": "a file of an index was written and synced beside the one it replaces",
     "file.replaced": "a file of an index took the place of the former one by a rename",
     "vector.data": "vectors and rows are synced, the manifest that speaks of them is not written",

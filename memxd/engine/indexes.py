@@ -46,7 +46,6 @@ SMALL = 20_000
 REPLAYED = 50_000
 #: Changes that are read and then taken over together.
 _REPLAYED_AT_ONCE = 500
-
 #: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
 _REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
@@ -63,11 +62,8 @@ class Indexes:
         self.lexical = lexical
         self._store = store
         self._clock = clock
-        self._by_kind: dict[IndexKind, Index] = {
-            IndexKind.COLUMNS: columns,
-            IndexKind.VECTOR: vector,
-            IndexKind.KEYWORD: lexical,
-        }
+        by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
+        self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
         self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()

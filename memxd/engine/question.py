@@ -160,7 +160,7 @@ class Asking:
                 )
             )
         restrict = None
-        if wanted.ids or wanted.metadata:
+        if wanted.needs_store:
             with self._store.read(deadline) as read:
                 restrict = self._narrowing.rids(read, state.query.scope, wanted)
         return self._indexes.columns.select(scope_no, state.view, restrict), revision

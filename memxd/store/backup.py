@@ -2,8 +2,8 @@
 
 Owns the rules for the target folder, the copying within one snapshot, the manifest's form and its reading. The copy is
 made on a connection of its own and in steps, so writers go on; the manifest is written last, so a folder without one
-is no backup. Indexes are not copied: they come back by themselves. Called by ``store.py``; ``restoring.py`` is the way
-back.
+is no backup. Indexes are not copied: they come back by themselves. Called by ``store.py`` and
+``migrating.py``; ``restoring.py`` is the way back.
 """
 
 from __future__ import annotations
@@ -62,6 +62,27 @@ def back_up(
     Raises InvalidArgumentError for an unsafe folder, sqlite3.Error, OSError; then what was begun is gone.
     """
     made = _claim(folder, path.parent)
+    try:
+        manifest = copy_into(path, folder, at, schema_version, progress, deadline)
+    except BaseException:
+        if made:
+            with suppress(OSError):  # somebody put a file there meanwhile: it is theirs
+                folder.rmdir()
+        raise
+    if made:
+        sync_file(folder.parent)
+    return manifest
+
+
+def copy_into(
+    path: Path,
+    folder: Path,
+    at: Micros,
+    schema_version: int,
+    progress: Callable[[int, int], None],
+    deadline: Deadline,
+) -> Manifest:
+    """As ``back_up``, into a folder that is there, is empty and is ours alone; its own name is not synced."""
     target = folder / DATABASE
     try:
         facts = _copy(path, target, progress, deadline)
@@ -72,15 +93,15 @@ def back_up(
         )
         _write_manifest(folder, manifest)
     except BaseException:
-        for name in (DATABASE, f"{DATABASE}-journal", _HALF, MANIFEST):
-            (folder / name).unlink(missing_ok=True)
-        if made:
-            with suppress(OSError):  # somebody put a file there meanwhile: it is theirs
-                folder.rmdir()
+        clear(folder)
         raise
-    if made:
-        sync_file(folder.parent)
     return manifest
+
+
+def clear(folder: Path) -> None:
+    """Take away what a backup, whole or begun, consists of; nothing else."""
+    for name in (MANIFEST, _HALF, DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _claim(folder: Path, data: Path) -> bool:
