@@ -190,7 +190,7 @@ class Torture:
     # -- processes that are killed while nobody is served --------------------------------------------------------------
 
     def _restore(self, point: str, row: Row) -> None:
-        """A backup, some changes, kill -9, and a restore that is killed too: all is as before it, or as in the backup."""
+        """A backup, some changes, kill -9, and a restore that is killed: all is as before it, or as in the backup."""
         folder = self._backup(self.process.admin)
         then = [client.model.copy() for client in self.clients]
         self._work(0.4)
