@@ -1,6 +1,6 @@
 """The entry script of a process that is to be killed at a failpoint: arms memxd.failpoints, then runs the real program.
 
-``python torture_armed.py '{"point": ..., "hit": n, "delay": s, "trigger": ..., "reached": ..., "steps": n}' memxd serve``
+``python torture_armed.py '{"point": ..., "hit": n, "delay": s, "trigger": ..., "reached": ..., "steps": n}' memxd ...``
 (or ``memx restore ...``). Writes each point's name into ``reached`` once. Once the file ``trigger`` is there, the n-th
 time that ``point`` is reached kills the process with SIGKILL, ``delay`` seconds later. ``steps``: so many harmless
 migrations more than the product has, so that a start has something to migrate. Nothing of this is in the product.

@@ -23,25 +23,7 @@ from torture_model import ACTIVE, ARCHIVED, SUPERSEDED, Facts, Model, Open
 SECONDS = 60.0
 #: Beyond so many memories a client erases more than it stores.
 ENOUGH = 60
-COMMON = [
-    "the",
-    "agent",
-    "noted",
-    "that",
-    "somebody",
-    "likes",
-    "green",
-    "tea",
-    "in",
-    "morning",
-    "near",
-    "an",
-    "old",
-    "harbour",
-    "while",
-    "rain",
-    "fell",
-]
+COMMON = ("the", "agent", "likes", "green", "tea", "in", "morning", "near", "an", "old", "harbour", "while", "rain")
 
 
 class GoneError(Exception):

@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,7 @@ def show(table: list[dict[str, Any]]) -> str:
 def kills(wanted: argparse.Namespace) -> int:
     """The run of kills."""
     began = time.monotonic()
-    told = (
-        (lambda line: print(line, file=sys.stderr, flush=True))
-        if wanted.json
-        else (lambda line: print(line, flush=True))
-    )
+    told = partial(print, file=sys.stderr if wanted.json else sys.stdout, flush=True)
     with tempfile.TemporaryDirectory(prefix="mxt-") as folder:
         torture = Torture(Path(folder), wanted.seed, wanted.embedder, told)
         try:
