@@ -217,6 +217,7 @@ class VectorIndex:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
         StorageFullError, StorageReadOnlyError, StorageFailedError or, before it begins, what ``deadline`` raises."""
         deadline.check()
+        self.retry()
         with self._holder.saving:
             if self._holder.refused is not None:
                 raise self._holder.refused
