@@ -15,7 +15,7 @@ from pathlib import Path
 from memxd.errors import IndexUnavailableError, MemxdError, StorageFailedError
 from memxd.failpoints import reach
 from memxd.index.durable import storage_error
-from memxd.index.vector.files import remove_others
+from memxd.index.vector.files import remove_older, remove_others
 from memxd.index.vector.generation import Generation
 from memxd.index.vector.graph import Graph
 from memxd.index.vector.loading import Loaded
@@ -45,6 +45,7 @@ class Holder:
         self.waiting: Sequence[Change] = ()  # what the disk refused, in order, and how it did
         self.refused: MemxdError | None = None
         self._tries = 0
+        self._untidy = True  # what the start did not believe lies there still
 
     def fail(self, message: str) -> IndexUnavailableError:
         """No search and no change from here on; answers what a search raises."""
@@ -88,6 +89,9 @@ class Holder:
             self.dirty = True
             raise storage_error(error, "the vector index") from error
         self.durable = watermark
+        if self._untidy:
+            remove_older(self.directory, current.rows.generation)
+            self._untidy = False
 
     def swap(self, finish: Callable[[], tuple[Generation, int]], revision: int) -> None:
         """Let ``finish`` complete the next generation while nobody applies, use it, save it, remove the old one."""
