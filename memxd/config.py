@@ -71,12 +71,7 @@ class Config:
         choices=("auto", "text", "json"),
     )
     slow_ms: int = _setting(
-        1_000,
-        "A slower call is told in the log, a search with its stages; 0 = none.",
-        "int",
-        unit="ms",
-        low=0,
-        high=3_600_000,
+        1_000, "A slower call is told in the log, a search with its stages; 0 = none.", "int", low=0, high=3_600_000
     )
     time_zone: str = _setting(
         "", "IANA zone in which dates are meant when a request names none. Empty = the system's.", "zone"

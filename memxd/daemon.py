@@ -34,6 +34,7 @@ from memxd.logs import configure, keep_texts_out
 from memxd.notify import Manager
 from memxd.reload import Live
 from memxd.signals import Signals
+from memxd.threads import on_vital_death
 
 if TYPE_CHECKING:
     from memxd._fast import KernelChoice
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("memxd.daemon")
 
+#: Exit code of a daemon that could not go on (EX_SOFTWARE): a service manager starts it again.
+BROKEN = 70
 #: Seconds for cancelled calls to notice, before the engine closes under them.
 _CANCEL_SECONDS = 5.0
 #: Seconds for closing the engine, many times what it takes; the store is safe at every moment, a hung stop is not.
@@ -66,7 +69,8 @@ def _on_crowd(crowd: bool) -> None:
 
 
 def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
-    """Serve until a signal comes; the exit code (0, or a StartupError's).
+    """Serve until a signal comes; the exit code (0, a StartupError's, or BROKEN when a thread died without which the
+    daemon is of no use: nothing acknowledged is lost, and a fresh start is the way out).
 
     ``reread`` answers SIGHUP with the settings as they are by then; without it they stay. A start that fails says so in
     one line on standard error. Call it on the main thread: it installs signal handlers.
@@ -83,6 +87,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(_stop_seconds(config)))
+            stack.callback(on_vital_death)
+            on_vital_death(signals.give_up)
             _serve(config, environ, stack, signals, reread or (lambda: config))
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
@@ -90,7 +96,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     finally:
         gc.enable()
     log.info("stopped")
-    return 0
+    return BROKEN if signals.failed else 0
 
 
 def _stop_seconds(config: Config) -> float:

@@ -12,9 +12,10 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
+
+from memxd.model import LastError
 
 log = logging.getLogger("memxd")
 
@@ -55,16 +56,6 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     logging.captureWarnings(True)
     for name in _QUIET:  # their info lines name addresses and bodies
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-@dataclass(frozen=True, slots=True)
-class LastError:
-    """What went wrong last: when (microseconds since 1970), where (an RPC, or a part of the daemon), and what; never
-    what was stored or asked."""
-
-    at: int
-    where: str
-    text: str
 
 
 class _Remembering(logging.Handler):

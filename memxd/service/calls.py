@@ -13,13 +13,13 @@ import logging
 import re
 import secrets
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
 from memxd import logs
 from memxd.errors import MemxdError
+from memxd.model import CallCount
 from memxd.service import status
 
 log = logging.getLogger("memxd.rpc")
@@ -49,16 +49,6 @@ _FAILURES = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CallCount:
-    """How many calls of a method ended with a code, and how many seconds they took together."""
-
-    method: str
-    code: str
-    count: int
-    seconds: float
 
 
 class CallLog:

@@ -69,7 +69,7 @@ class Server:
         self._health = health.HealthServicer(HEALTH_NAMES)
         self._grpc = grpc.server(gate.calls, interceptors=[GateInterceptor(gate, calls)], options=options(max_pending))
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(gate), self._grpc)
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts), self._grpc)
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts, calls), self._grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         if with_reflection:
             names = (_MEMORY, _ADMIN, health.SERVICE, reflection.SERVICE_NAME)
