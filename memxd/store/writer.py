@@ -26,6 +26,7 @@ from memxd.store.jobs import Inbox, Job
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
+from memxd.threads import Steady, at_rest, at_work
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Writer:
         self._must_empty_log = False
         self._failing = False
         self._next_tick = self._next_forget = 0.0
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        self._thread = Steady(self._run, THREAD_NAME, "writes, and tells the indexes", vital=True)
 
     def start(self) -> None:
         """Begin to work."""
@@ -103,14 +104,13 @@ class Writer:
         try:
             self._work()
             self._keep_house(final=True)
-        except BaseException:
-            _log.critical("the writer thread failed; the store takes no more writes", exc_info=True)
         finally:
             self._inbox.refuse_rest()
             self._connection.close()
 
     def _work(self) -> None:
         while True:
+            at_rest()
             try:
                 jobs = self._inbox.take(_TICK_SECONDS)
             except queue.Empty:
@@ -118,6 +118,7 @@ class Writer:
             else:
                 if jobs is None:
                     return
+                at_work()
                 ended = self._group(jobs)
             if time.monotonic() >= self._next_tick:
                 ended |= self._keep_house()
