@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, cast
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
 from memxd.data_dir import prepare_data_dir
+from memxd.descriptors import room_for_connections
 from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
+from memxd.listening import open_listening
 from memxd.locks import FileLock
 from memxd.logs import configure
 from memxd.notify import Manager
@@ -105,10 +107,18 @@ def _serve(
     manager = Manager(environ)
     manager.status("opening the memories and the model")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
+    listening = open_listening(
+        config.listen,
+        auth=config.auth,
+        certificate=config.tls_cert,
+        key=config.tls_key,
+        client_ca=config.tls_client_ca,
+    )
     prepare_data_dir(config.data_dir)
     stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
     from memxd.service.gate import Gate
+    from memxd.service.guard import open_guard
     from memxd.service.server import Server
 
     gate = Gate(
@@ -118,7 +128,15 @@ def _serve(
         stream_idle=config.stream_idle_seconds,
         on_crowd=_on_crowd,
     )
-    server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
+    server = Server(
+        gate,
+        _facts(config, environ),
+        max_pending=config.max_pending,
+        with_reflection=config.reflection,
+        guard=open_guard(config.auth, config.data_dir),
+        listening=listening,
+        connections=room_for_connections(),
+    )
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)

@@ -13,11 +13,7 @@ from typing import Annotated, Protocol, TypeVar
 import typer
 
 from memxd.cli.render import Output, size
-from memxd.cli.scope import Session, verb
-
-#: The common flags of verbs that concern the daemon, not a scope.
-_DAEMON = ("socket", "timeout", "no_start", "json")
-
+from memxd.cli.scope import DAEMON, Session, verb
 
 #: Exit code of a verification that found something.
 _PROBLEMS = 5
@@ -36,10 +32,10 @@ S = TypeVar("S", bound=_Step)
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "backup", takes=_DAEMON)(backup)
+    verb(app, "backup", takes=DAEMON)(backup)
     verb(app, "restore", takes=("json",))(restore)
-    verb(app, "verify", takes=_DAEMON)(verify)
-    verb(app, "compact", takes=_DAEMON)(compact)
+    verb(app, "verify", takes=DAEMON)(verify)
+    verb(app, "compact", takes=DAEMON)(compact)
 
 
 def backup(
