@@ -18,9 +18,18 @@ from typing import TYPE_CHECKING
 
 from memxd.errors import NotReadyError, OverloadedError, ShuttingDownError
 from memxd.service.pool import AtOnce, Pool
+from memxd.service.visits import Patience
 
 if TYPE_CHECKING:
     from memxd.engine import Engine
+
+
+#: Seconds that a call may wait for its request, or reflection for the next one, while others want its room.
+_CALL_PATIENCE = 1.0
+#: Seconds that a stream may bring nothing or read nothing while others want its place.
+_STREAM_PATIENCE = 10.0
+#: For so long after a stream was refused others count as wanting a place.
+_WANTED_SECONDS = 5.0
 
 
 class Condition(Enum):
@@ -48,19 +57,23 @@ class Gate:
     ) -> None:
         #: How long a stream may bring nothing, in seconds.
         self.stream_idle = stream_idle
-        self.calls = Pool(workers, max_pending, "memxd-call", on_crowd)
-        self.streams = Pool(max_streams, max_streams, "memxd-stream")
+        self._patience = Patience()
+        queued = self._patience.wake
+        self.calls = Pool(workers, max_pending, "memxd-call", on_crowd, patience=_CALL_PATIENCE, on_queue=queued)
+        self.streams = Pool(max_streams, max_streams, "memxd-stream", patience=_STREAM_PATIENCE)
         #: Flush, Rebuild, Backup and the like, which may take long: they wait for each other, never in the way of
         #: anything else.
-        self.upkeep = Pool(4, 16, "memxd-upkeep")
+        self.upkeep = Pool(4, 16, "memxd-upkeep", patience=_STREAM_PATIENCE, on_queue=queued)
         #: Health checks: never behind anything else.
-        self.swift = Pool(2, 1_024, "memxd-swift")
+        self.swift = Pool(2, 1_024, "memxd-swift", patience=_CALL_PATIENCE, on_queue=queued)
         #: Refusals: they must cost less than what they refuse, and do not even wait for a thread.
         self.at_once = AtOnce()
         #: Health watchers hold a thread each, for as long as they watch; threads are made when needed.
         self.watches = Pool(256, 256, "memxd-watch")
-        #: Reflection holds a thread as long as its client keeps the stream open.
-        self.reflection = Pool(4, 4, "memxd-reflect")
+        #: Reflection holds a thread as long as its client keeps the stream open, or until another wants it.
+        self.reflection = Pool(8, 8, "memxd-reflect", patience=_CALL_PATIENCE)
+        self._patience.pools = (self.calls, self.upkeep, self.swift)
+        self._wanted_at = -_WANTED_SECONDS
         self._condition = Condition.STARTING
         self._engine: Engine | None = None
 
@@ -82,8 +95,10 @@ class Gate:
         self._condition = Condition.SERVING
 
     def drain(self) -> None:
-        """From now on new calls are refused; running ones go on."""
+        """From now on new calls are refused; running ones go on, but for those that have sent no request yet."""
         self._condition = Condition.DRAINING
+        for pool in (self.calls, self.streams, self.upkeep):
+            pool.end_unbegun()
 
     def check(self, pool: Pool) -> None:
         """Raise when a new call for this pool is to be refused."""
@@ -91,8 +106,15 @@ class Gate:
             raise ShuttingDownError("the daemon is stopping; try again when it is back")
         if self._condition is Condition.STARTING:
             raise NotReadyError("the daemon is still starting; try again in a moment", metadata=self._retry())
-        if pool.full:
+        if not pool.takes():
+            if pool is self.streams:
+                self._wanted_at = time.monotonic()
             raise self.overloaded(pool)
+
+    def idle_limit(self) -> float:
+        """How long a stream may bring nothing, in seconds: less while others are refused for want of its place."""
+        wanted = time.monotonic() - self._wanted_at < _WANTED_SECONDS
+        return min(self.stream_idle, _STREAM_PATIENCE) if wanted else self.stream_idle
 
     def overloaded(self, pool: Pool) -> OverloadedError:
         """The refusal of one call too many."""
@@ -114,6 +136,7 @@ class Gate:
 
     def close(self) -> None:
         """Join the threads of every pool. What still waits in them is dropped."""
+        self._patience.close()
         for pool in (self.calls, self.streams, self.upkeep, self.reflection, self.watches, self.swift):
             pool.shutdown(wait=True, cancel_futures=True)
 
