@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from memxd.errors import NotReadyError, OverloadedError, ShuttingDownError
+from memxd.service.ahead import Ahead
 from memxd.service.pool import AtOnce, Pool
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Gate:
         #: How long a stream may bring nothing, in seconds.
         self.stream_idle = stream_idle
         self.calls = Pool(workers, max_pending, "memxd-call", on_crowd)
+        #: The same threads, for calls before which imports step aside.
+        self.asking = Ahead(self.calls, lambda: self.engine.courtesy)
         self.streams = Pool(max_streams, max_streams, "memxd-stream")
         #: Flush, Rebuild, Backup and the like, which may take long: they wait for each other, never in the way of
         #: anything else.

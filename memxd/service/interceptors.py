@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError
 from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
 from memxd.model import Deadline
 from memxd.service import status
+from memxd.service.ahead import Ahead
 from memxd.service.gate import Gate
 from memxd.service.pool import AtOnce, Pool
 
@@ -30,6 +31,8 @@ log = logging.getLogger("memxd.rpc")
 
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
+#: Calls that only ask: imports step aside for them.
+_ASKING = frozenset({"Search", "SearchMany", "Get", "List", "Count", "ListLinks", "Traverse"})
 #: Calls that may wait for disks and child processes.
 _UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
 #: Calls longer than this are logged at info even when they succeed.
@@ -59,7 +62,7 @@ class Undecodable:
 class Routed:
     """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
 
-    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce) -> None:
+    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce | Ahead) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
 
@@ -107,7 +110,7 @@ class GateInterceptor(grpc.ServerInterceptor):
         streaming = handler.request_streaming or handler.response_streaming
         if method.startswith(_OURS):
             pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
-            return _wrapped(handler, name, pool), pool
+            return _wrapped(handler, name, gate.asking if name in _ASKING else pool), pool
         pool = gate.reflection
         if method.startswith(_HEALTH):
             pool = gate.watches if handler.response_streaming else gate.swift
@@ -138,7 +141,7 @@ class GateInterceptor(grpc.ServerInterceptor):
         return known
 
 
-def _wrapped(handler: Handler, name: str, pool: Pool) -> Handler:
+def _wrapped(handler: Handler, name: str, pool: Pool | Ahead) -> Handler:
     wrap = _wrap_stream if handler.response_streaming else _wrap_unary
     return _rebuilt(
         handler, lambda behavior: Routed(wrap(behavior, name), pool), _tolerant(handler.request_deserializer)
