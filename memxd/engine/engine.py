@@ -99,6 +99,7 @@ class Engine:
         self._closing = _way_out(store, indexes, backfill)
         courtesy = self.courtesy = Courtesy()
         indexes.between = courtesy.step_aside
+        store.give_way(courtesy.step_aside)
         storing = Storing(store, vectors, courtesy)
         records = Records(store, indexes, vectors, clock)
         links = Links(store)
