@@ -35,7 +35,7 @@ FLUSH_SECONDS = 30.0
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 #: Changes that an index is told of at once.
-APPLIED = 32
+APPLIED = 16
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120

@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 #: Items of a stream that are embedded and committed together at most.
 GROUP = 64
 
-#: Items of an import between two looks whether somebody searches.
-_STRETCH = 16
-
 #: One item of StoreMany: where it goes, the memory, its retry key; or why it could not even be read.
 Item = tuple[Scope, NewMemory, str] | MemxdError
 
@@ -85,8 +82,8 @@ class Storing:
         deadline.check()
         answers: list[StoreAnswer | MemxdError] = []
         ready: list[Ready] = []
-        for number, item in enumerate(group, 1):
-            if number % _STRETCH == 0:
+        for item in group:
+            if len(group) > 1:
                 self._courtesy.step_aside()
             try:
                 if isinstance(item, MemxdError):
@@ -124,8 +121,8 @@ class Storing:
 
     def _finish(self, items: list[Ready], deadline: Deadline) -> None:
         self._embed(items, deadline)
-        for number, item in enumerate(items, 1):
-            if number % _STRETCH == 0:
+        for item in items:
+            if len(items) > 1:
                 self._courtesy.step_aside()
             if not item.skipped:
                 item.terms = document_terms(public_text(item.new.content))

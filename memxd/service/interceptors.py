@@ -17,6 +17,7 @@ import grpc
 
 from memxd.errors import MemxdError
 from memxd.service import status
+from memxd.service.ahead import Ahead
 from memxd.service.calls import CallLog
 from memxd.service.gate import Gate
 from memxd.service.guard import Guard
@@ -27,6 +28,8 @@ log = logging.getLogger("memxd.rpc")
 
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
+#: Calls that only ask: imports step aside for them.
+_ASKING = frozenset({"Search", "SearchMany", "Get", "List", "Count", "ListLinks", "Traverse"})
 #: Calls that may wait for disks and child processes.
 _UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
 
@@ -36,7 +39,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 class Routed:
     """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
 
-    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce) -> None:
+    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce | Ahead) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
 
@@ -91,7 +94,8 @@ class GateInterceptor(grpc.ServerInterceptor):
             pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
             wrap = Wrap(method, pool, self._guard, self._calls)
             run = wrap.stream(behavior, many_requests=many_requests) if many_answers else wrap.unary(behavior)
-            return _rebuilt(handler, Routed(run, pool), tolerant(handler.request_deserializer)), pool
+            routed = Routed(run, gate.asking if name in _ASKING else pool)
+            return _rebuilt(handler, routed, tolerant(handler.request_deserializer)), pool
         pool = gate.reflection
         if method.startswith(_HEALTH):
             pool = gate.watches if many_answers else gate.swift

@@ -78,6 +78,8 @@ class InsertWrites(RecordWrites):
         rows: list[Row] = []
         changes: list[Change] = []
         for new in news:
+            if len(news) > 1:
+                self._context.between()
             rid += 1
             number = self.scope_no(new.scope)
             if new.id is not None and self._has(number, new.id):

@@ -104,6 +104,10 @@ class Store:
         """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
         return self._context.recent.revision
 
+    def give_way(self, between: Callable[[], None]) -> None:
+        """Call this on the writer thread between two of many rows that are stored at once."""
+        self._context.between = between
+
     @property
     def on_counters(self) -> CounterListener | None:
         """Called on the writer thread after a flush of counters, with the new totals. As ``on_commit``."""
