@@ -39,6 +39,8 @@ cdef extern from "bm25_run.h" nogil:
         const float* bounds
         float bound
         const uint8_t* dense
+        const uint8_t* filter
+        int32_t wrap
         int64_t df
         int64_t known_df
         int32_t known_deaths
@@ -47,6 +49,9 @@ cdef extern from "bm25_run.h" nogil:
         pass
 
     ctypedef struct bm25_turn:
+        pass
+
+    ctypedef struct bm25_test:
         pass
 
     ctypedef struct bm25_scratch:
@@ -89,6 +94,7 @@ cdef extern from "bm25_run.h" nogil:
         double margin
         bm25_lane* lanes
         bm25_turn* turns
+        bm25_test* tests
         int32_t* others
         float* reach
         float* nearly
@@ -96,6 +102,7 @@ cdef extern from "bm25_run.h" nogil:
 
     int BM25_BITS
     void bm25_pick()
+    void bm25_pick_sieve()
     int64_t bm25_position(const int32_t* values, int64_t low, int64_t high, int32_t wanted)
     double bm25_frequency(const bm25_list* list, int64_t at)
     int bm25_run(bm25_search* search)
@@ -104,20 +111,25 @@ cdef extern from "bm25_lists.h" nogil:
     float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
                       int64_t windows, int32_t* starts, float* bounds)
     void bm25_densify(const int32_t* docs, const uint32_t* packed, int64_t size, uint8_t* dense)
+    void bm25_fill(const int32_t* docs, int64_t size, int32_t wrap, uint8_t* filter)
     int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
                    int64_t more_count, int64_t limit)
 
 bm25_pick()
+bm25_pick_sieve()
 
 cdef enum:
     REMEMBERED = 4  # document frequencies kept with a list, by scope
     SHORT = 256  # lists of fewer postings have one bound for every slope
-    DENSE_LEAST = 8_192  # smaller segments have no dense lists
+    DENSE_LEAST = 8_192  # smaller segments have no dense lists and no filters
     DENSE_SHARE = 32  # a list is made dense that holds at least the 32nd part of the documents
-    DENSE_BYTES = 33_554_432  # of all dense lists together; the rest is searched
+    DENSE_PAD = 4  # read, but never looked at, behind the last document
+    FILTER_LEAST = 16  # shorter lists have no filter
+    FILTER_BITS = 16  # of a filter for each posting, at least
+    EXTRA_BYTES = 67_108_864  # of all dense lists and filters together; the rest is searched
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 
-cdef int64_t _dense_bytes = 0
+cdef int64_t _extra_bytes = 0
 
 
 cdef inline const int32_t* _ints(values) except? NULL:
@@ -197,7 +209,7 @@ cdef class Postings:
     cdef bm25_list list
     cdef tuple held
     cdef _Bounds made
-    cdef uint8_t* dense
+    cdef int64_t extra
     cdef int renewed
     cdef int32_t scope_of[REMEMBERED]
     cdef int32_t deaths_of[REMEMBERED]
@@ -223,10 +235,10 @@ cdef class Postings:
             self.df_of[i] = -1
 
     def __dealloc__(self):
-        global _dense_bytes
-        if self.dense != NULL:
-            _dense_bytes -= self.limit
-            free(self.dense)
+        global _extra_bytes
+        _extra_bytes -= self.extra
+        free(<void*>self.list.dense)
+        free(<void*>self.list.filter)
 
     def frequency(self, int32_t doc):
         """See ``bm25_py.Postings.frequency``."""
@@ -257,21 +269,32 @@ cdef class Postings:
         self.made = made
         return made
 
-    cdef const uint8_t* densely(self) except? NULL:
-        """The list by document, made when it is long for its segment and there is room."""
-        global _dense_bytes
-        cdef uint8_t* dense
-        if self.dense != NULL or self.limit < DENSE_LEAST or self.size * DENSE_SHARE < self.limit:
-            return self.dense
-        if _dense_bytes + self.limit > DENSE_BYTES:
-            return NULL
-        dense = <uint8_t*>calloc(self.limit, 1)
-        if dense == NULL:
-            return NULL
-        _dense_bytes += self.limit
-        bm25_densify(self.list.docs, self.list.packed, self.list.size, dense)
-        self.dense = dense
-        return dense
+    cdef int equip(self) except -1:
+        """Make what spares searching the list: itself by document when it is long for its segment, or else a filter."""
+        global _extra_bytes
+        cdef uint8_t* made
+        cdef int64_t bits = 256
+        cdef int64_t extra
+        if self.extra or self.limit < DENSE_LEAST or self.size < FILTER_LEAST:
+            return 0
+        while bits < FILTER_BITS * self.size:
+            bits *= 2
+        extra = self.limit + DENSE_PAD if self.size * DENSE_SHARE >= self.limit else bits // 8
+        if _extra_bytes + extra > EXTRA_BYTES:
+            return 0
+        made = <uint8_t*>calloc(extra, 1)
+        if made == NULL:
+            return 0
+        _extra_bytes += extra
+        self.extra = extra
+        if self.size * DENSE_SHARE >= self.limit:
+            bm25_densify(self.list.docs, self.list.packed, self.size, made)
+            self.list.dense = made
+        else:
+            self.list.wrap = <int32_t>(bits - 1)
+            bm25_fill(self.list.docs, self.size, self.list.wrap, made)
+            self.list.filter = made
+        return 0
 
 
 cdef class _Scratch:
@@ -328,12 +351,13 @@ cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) ex
             raise ValueError("a posting list of a larger segment")
         made = found.bounds_for(<float>s.fixed, <float>s.slope)
         kept.append(made)
+        found.equip()
         s.lists[at] = found.list
         s.lists[at].bound = made.bound
         if (into[i].size - 1) >> BM25_BITS < made.windows:
             s.lists[at].starts, s.lists[at].bounds = made.starts, made.bounds
-        if found.limit == into[i].size:
-            s.lists[at].dense = found.densely()
+        if found.limit != into[i].size:
+            s.lists[at].dense = NULL
         s.lists[at].known_df = found.df_of[slot] if found.scope_of[slot] == s.scope else -1
         s.lists[at].known_deaths = found.deaths_of[slot]
     return 0
@@ -378,7 +402,7 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     cdef char* at
     block[0] = malloc(
         (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
-        + t * (sizeof(bm25_lane) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+        + t * (sizeof(bm25_lane) + sizeof(bm25_test) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
         + s.k * sizeof(float)
     )
     if block[0] == NULL:
@@ -390,6 +414,8 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     at += lists * sizeof(bm25_list)
     s.lanes = <bm25_lane*>at
     at += t * sizeof(bm25_lane)
+    s.tests = <bm25_test*>at
+    at += t * sizeof(bm25_test)
     s.impact = <double*>at
     s.said = s.impact + t
     s.turns = <bm25_turn*>(s.said + t)
