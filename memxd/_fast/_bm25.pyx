@@ -15,7 +15,7 @@ from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
-from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.bm25_py import OUTSIDE, WEIGHT_MAX, WEIGHT_MIN, Scored
 
 cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:
@@ -144,6 +144,16 @@ cdef inline const double* _doubles(values) except? NULL:
     return &view[0] if view.shape[0] else NULL
 
 
+cdef const int32_t* _plain_ints(values, int64_t* size) except? NULL:
+    """The same, and how many there are: faster, for an array that is known to hold int32 and to be contiguous."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(values, &view, PyBUF_SIMPLE)
+    cdef const int32_t* at = <const int32_t*>view.buf
+    size[0] = view.len // 4
+    PyBuffer_Release(&view)
+    return at
+
+
 cdef void* _address(made) except? NULL:
     """Address of an array that was made here: contiguous, writable and kept alive by the caller."""
     cdef Py_buffer view
@@ -217,22 +227,41 @@ cdef class Postings:
 
     def __init__(self, docs, packed, more, int64_t limit):
         cdef const uint32_t[::1] words = packed
+        if words.shape[0] != len(docs) or len(more) % 2:
+            raise ValueError("a posting list's arrays differ in length")
+        self.held = (docs, packed, more)
+        self.take(_ints(docs), &words[0] if words.shape[0] else NULL, len(docs), _ints(more), len(more) // 2, limit)
+
+    @staticmethod
+    def cut(words, int64_t count, int64_t offset, int64_t size, int64_t limit):
+        """See ``bm25_py.Postings.cut``."""
+        cdef Postings made = Postings.__new__(Postings)
+        cdef int64_t words_held = 0
+        cdef int64_t at = offset // 4
+        cdef const int32_t* first = _plain_ints(words, &words_held)
+        if (offset < 0 or offset % 4 or size % 8 or count < 1 or size // 8 < count or at < 2
+                or size // 4 > words_held - at):
+            raise ValueError(OUTSIDE)
+        made.held = (words,)
+        first += at
+        made.take(first, <const uint32_t*>(first + count), count, first + 2 * count, size // 8 - count, limit)
+        return made
+
+    cdef int take(self, const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
+                  int64_t more_count, int64_t limit) except -1:
+        """The list is this, once it is checked."""
         cdef int bad
         cdef int i
-        self.size, self.limit = len(docs), limit
-        self.list.docs, self.list.more = _ints(docs), _ints(more)
-        self.list.packed = &words[0] if words.shape[0] else NULL
-        self.list.size, self.list.more_count = self.size, len(more) // 2
-        self.held = (docs, packed, more)
-        if words.shape[0] != self.size or len(more) % 2:
-            raise ValueError("a posting list's arrays differ in length")
+        self.size, self.limit = size, limit
+        self.list.docs, self.list.packed, self.list.more = docs, packed, more
+        self.list.size, self.list.more_count = size, more_count
         with nogil:
-            bad = bm25_check(self.list.docs, self.list.packed, self.list.size, self.list.more,
-                             self.list.more_count, limit)
+            bad = bm25_check(docs, packed, size, more, more_count, limit)
         if bad:
             raise ValueError("an impossible posting list")
         for i in range(REMEMBERED):
             self.df_of[i] = -1
+        return 0
 
     def __dealloc__(self):
         global _extra_bytes
