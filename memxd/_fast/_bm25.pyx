@@ -15,7 +15,7 @@ from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 
-from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.bm25_py import OUTSIDE, WEIGHT_MAX, WEIGHT_MIN, Scored
 
 cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:
@@ -39,6 +39,8 @@ cdef extern from "bm25_run.h" nogil:
         const float* bounds
         float bound
         const uint8_t* dense
+        const uint8_t* filter
+        int32_t wrap
         int64_t df
         int64_t known_df
         int32_t known_deaths
@@ -47,6 +49,9 @@ cdef extern from "bm25_run.h" nogil:
         pass
 
     ctypedef struct bm25_turn:
+        pass
+
+    ctypedef struct bm25_test:
         pass
 
     ctypedef struct bm25_scratch:
@@ -89,6 +94,7 @@ cdef extern from "bm25_run.h" nogil:
         double margin
         bm25_lane* lanes
         bm25_turn* turns
+        bm25_test* tests
         int32_t* others
         float* reach
         float* nearly
@@ -96,6 +102,7 @@ cdef extern from "bm25_run.h" nogil:
 
     int BM25_BITS
     void bm25_pick()
+    void bm25_pick_sieve()
     int64_t bm25_position(const int32_t* values, int64_t low, int64_t high, int32_t wanted)
     double bm25_frequency(const bm25_list* list, int64_t at)
     int bm25_run(bm25_search* search)
@@ -104,20 +111,25 @@ cdef extern from "bm25_lists.h" nogil:
     float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
                       int64_t windows, int32_t* starts, float* bounds)
     void bm25_densify(const int32_t* docs, const uint32_t* packed, int64_t size, uint8_t* dense)
+    void bm25_fill(const int32_t* docs, int64_t size, int32_t wrap, uint8_t* filter)
     int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
                    int64_t more_count, int64_t limit)
 
 bm25_pick()
+bm25_pick_sieve()
 
 cdef enum:
     REMEMBERED = 4  # document frequencies kept with a list, by scope
     SHORT = 256  # lists of fewer postings have one bound for every slope
-    DENSE_LEAST = 8_192  # smaller segments have no dense lists
+    DENSE_LEAST = 8_192  # smaller segments have no dense lists and no filters
     DENSE_SHARE = 32  # a list is made dense that holds at least the 32nd part of the documents
-    DENSE_BYTES = 33_554_432  # of all dense lists together; the rest is searched
+    DENSE_PAD = 4  # read, but never looked at, behind the last document
+    FILTER_LEAST = 16  # shorter lists have no filter
+    FILTER_BITS = 16  # of a filter for each posting, at least
+    EXTRA_BYTES = 67_108_864  # of all dense lists and filters together; the rest is searched
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 
-cdef int64_t _dense_bytes = 0
+cdef int64_t _extra_bytes = 0
 
 
 cdef inline const int32_t* _ints(values) except? NULL:
@@ -130,6 +142,16 @@ cdef inline const double* _doubles(values) except? NULL:
     """The same of a float64 array."""
     cdef const double[::1] view = values
     return &view[0] if view.shape[0] else NULL
+
+
+cdef const int32_t* _plain_ints(values, int64_t* size) except? NULL:
+    """The same, and how many there are: faster, for an array that is known to hold int32 and to be contiguous."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(values, &view, PyBUF_SIMPLE)
+    cdef const int32_t* at = <const int32_t*>view.buf
+    size[0] = view.len // 4
+    PyBuffer_Release(&view)
+    return at
 
 
 cdef void* _address(made) except? NULL:
@@ -197,7 +219,7 @@ cdef class Postings:
     cdef bm25_list list
     cdef tuple held
     cdef _Bounds made
-    cdef uint8_t* dense
+    cdef int64_t extra
     cdef int renewed
     cdef int32_t scope_of[REMEMBERED]
     cdef int32_t deaths_of[REMEMBERED]
@@ -205,28 +227,47 @@ cdef class Postings:
 
     def __init__(self, docs, packed, more, int64_t limit):
         cdef const uint32_t[::1] words = packed
+        if words.shape[0] != len(docs) or len(more) % 2:
+            raise ValueError("a posting list's arrays differ in length")
+        self.held = (docs, packed, more)
+        self.take(_ints(docs), &words[0] if words.shape[0] else NULL, len(docs), _ints(more), len(more) // 2, limit)
+
+    @staticmethod
+    def cut(words, int64_t count, int64_t offset, int64_t size, int64_t limit):
+        """See ``bm25_py.Postings.cut``."""
+        cdef Postings made = Postings.__new__(Postings)
+        cdef int64_t words_held = 0
+        cdef int64_t at = offset // 4
+        cdef const int32_t* first = _plain_ints(words, &words_held)
+        if (offset < 0 or offset % 4 or size % 8 or count < 1 or size // 8 < count or at < 2
+                or size // 4 > words_held - at):
+            raise ValueError(OUTSIDE)
+        made.held = (words,)
+        first += at
+        made.take(first, <const uint32_t*>(first + count), count, first + 2 * count, size // 8 - count, limit)
+        return made
+
+    cdef int take(self, const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
+                  int64_t more_count, int64_t limit) except -1:
+        """The list is this, once it is checked."""
         cdef int bad
         cdef int i
-        self.size, self.limit = len(docs), limit
-        self.list.docs, self.list.more = _ints(docs), _ints(more)
-        self.list.packed = &words[0] if words.shape[0] else NULL
-        self.list.size, self.list.more_count = self.size, len(more) // 2
-        self.held = (docs, packed, more)
-        if words.shape[0] != self.size or len(more) % 2:
-            raise ValueError("a posting list's arrays differ in length")
+        self.size, self.limit = size, limit
+        self.list.docs, self.list.packed, self.list.more = docs, packed, more
+        self.list.size, self.list.more_count = size, more_count
         with nogil:
-            bad = bm25_check(self.list.docs, self.list.packed, self.list.size, self.list.more,
-                             self.list.more_count, limit)
+            bad = bm25_check(docs, packed, size, more, more_count, limit)
         if bad:
             raise ValueError("an impossible posting list")
         for i in range(REMEMBERED):
             self.df_of[i] = -1
+        return 0
 
     def __dealloc__(self):
-        global _dense_bytes
-        if self.dense != NULL:
-            _dense_bytes -= self.limit
-            free(self.dense)
+        global _extra_bytes
+        _extra_bytes -= self.extra
+        free(<void*>self.list.dense)
+        free(<void*>self.list.filter)
 
     def frequency(self, int32_t doc):
         """See ``bm25_py.Postings.frequency``."""
@@ -257,21 +298,32 @@ cdef class Postings:
         self.made = made
         return made
 
-    cdef const uint8_t* densely(self) except? NULL:
-        """The list by document, made when it is long for its segment and there is room."""
-        global _dense_bytes
-        cdef uint8_t* dense
-        if self.dense != NULL or self.limit < DENSE_LEAST or self.size * DENSE_SHARE < self.limit:
-            return self.dense
-        if _dense_bytes + self.limit > DENSE_BYTES:
-            return NULL
-        dense = <uint8_t*>calloc(self.limit, 1)
-        if dense == NULL:
-            return NULL
-        _dense_bytes += self.limit
-        bm25_densify(self.list.docs, self.list.packed, self.list.size, dense)
-        self.dense = dense
-        return dense
+    cdef int equip(self) except -1:
+        """Make what spares searching the list: itself by document when it is long for its segment, or else a filter."""
+        global _extra_bytes
+        cdef uint8_t* made
+        cdef int64_t bits = 256
+        cdef int64_t extra
+        if self.extra or self.limit < DENSE_LEAST or self.size < FILTER_LEAST:
+            return 0
+        while bits < FILTER_BITS * self.size:
+            bits *= 2
+        extra = self.limit + DENSE_PAD if self.size * DENSE_SHARE >= self.limit else bits // 8
+        if _extra_bytes + extra > EXTRA_BYTES:
+            return 0
+        made = <uint8_t*>calloc(extra, 1)
+        if made == NULL:
+            return 0
+        _extra_bytes += extra
+        self.extra = extra
+        if self.size * DENSE_SHARE >= self.limit:
+            bm25_densify(self.list.docs, self.list.packed, self.size, made)
+            self.list.dense = made
+        else:
+            self.list.wrap = <int32_t>(bits - 1)
+            bm25_fill(self.list.docs, self.size, self.list.wrap, made)
+            self.list.filter = made
+        return 0
 
 
 cdef class _Scratch:
@@ -328,12 +380,13 @@ cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) ex
             raise ValueError("a posting list of a larger segment")
         made = found.bounds_for(<float>s.fixed, <float>s.slope)
         kept.append(made)
+        found.equip()
         s.lists[at] = found.list
         s.lists[at].bound = made.bound
         if (into[i].size - 1) >> BM25_BITS < made.windows:
             s.lists[at].starts, s.lists[at].bounds = made.starts, made.bounds
-        if found.limit == into[i].size:
-            s.lists[at].dense = found.densely()
+        if found.limit != into[i].size:
+            s.lists[at].dense = NULL
         s.lists[at].known_df = found.df_of[slot] if found.scope_of[slot] == s.scope else -1
         s.lists[at].known_deaths = found.deaths_of[slot]
     return 0
@@ -378,7 +431,7 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     cdef char* at
     block[0] = malloc(
         (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
-        + t * (sizeof(bm25_lane) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+        + t * (sizeof(bm25_lane) + sizeof(bm25_test) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
         + s.k * sizeof(float)
     )
     if block[0] == NULL:
@@ -390,6 +443,8 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     at += lists * sizeof(bm25_list)
     s.lanes = <bm25_lane*>at
     at += t * sizeof(bm25_lane)
+    s.tests = <bm25_test*>at
+    at += t * sizeof(bm25_test)
     s.impact = <double*>at
     s.said = s.impact + t
     s.turns = <bm25_turn*>(s.said + t)

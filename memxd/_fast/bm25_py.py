@@ -28,6 +28,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: A packed frequency or length that is this large stands for itself or more.
 LARGE = 65_535
+#: What is said of a list that does not lie within its words.
+OUTSIDE = "a term points outside the postings"
 #: Weights of terms that a question may have.
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 
@@ -98,10 +100,25 @@ class Postings:
             raise ValueError("an impossible posting list")
         self.frequencies[large] = more[1::2]
 
+    @staticmethod
+    def cut(words: Int32, count: int, offset: int, size: int, limit: int) -> Postings:
+        """The list of ``count`` documents that begins ``offset`` bytes into ``words`` (int32[w], contiguous) and has
+        ``size`` bytes. Raises ValueError when there is none."""
+        return Postings(*cut_list(words, count, offset, size), limit)
+
     def frequency(self, doc: int) -> int:
         """How often the term stands in a document; 0 = it does not."""
         at = int(np.searchsorted(self.docs, doc))
         return int(self.frequencies[at]) if at < self.size and self.docs[at] == doc else 0
+
+
+def cut_list(words: Int32, count: int, offset: int, size: int) -> tuple[Int32, UInt32, Int32]:
+    """``docs``, ``packed`` and ``more`` of the list of ``Postings.cut``."""
+    at = offset // 4
+    stop = at + size // 4
+    if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
+        raise ValueError(OUTSIDE)
+    return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]
 
 
 #: A segment, the deaths that this search sees in it, and the documents low..high-1 that hold the scope (all of them
@@ -117,7 +134,7 @@ class Bm25Kernel(Protocol):
     def Segment(self) -> Callable[..., Segment]: ...  # the classes
 
     @property
-    def Postings(self) -> Callable[..., Postings]: ...
+    def Postings(self) -> type[Postings]: ...
 
     def score(
         self,

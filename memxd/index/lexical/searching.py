@@ -54,8 +54,7 @@ def gather(frozen: Frozen, terms: Sequence[str]) -> list[Postings | None]:
     found: list[Postings | None] = []
     for segment in frozen.snapshot.loaded:
         segment.check()
-        find = segment.postings
-        found.extend([find(term) for term in terms])
+        found += segment.postings(terms)
     for lists in frozen.in_tails:
         found.extend(lists)
     return found
