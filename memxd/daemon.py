@@ -30,7 +30,7 @@ from memxd.descriptors import room_for_connections
 from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
 from memxd.libraries import Libraries
-from memxd.listening import open_listening
+from memxd.listening import Listening, open_listening
 from memxd.locks import FileLock
 from memxd.logs import configure, keep_texts_out
 from memxd.notify import Manager
@@ -125,28 +125,9 @@ def _serve(
     stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
     from memxd.service.calls import CallLog
-    from memxd.service.gate import Gate
-    from memxd.service.guard import open_guard
-    from memxd.service.server import Server
 
-    gate = Gate(
-        workers=config.workers,
-        max_pending=config.max_pending,
-        max_streams=config.max_streams,
-        stream_idle=config.stream_idle_seconds,
-        on_crowd=_on_crowd,
-    )
     calls = CallLog(log_key(config.data_dir), config.slow_ms)
-    server = Server(
-        gate,
-        _facts(config, environ),
-        max_pending=config.max_pending,
-        with_reflection=config.reflection,
-        calls=calls,
-        guard=open_guard(config.auth, config.data_dir),
-        listening=listening,
-        connections=room_for_connections(),
-    )
+    gate, server = _server(config, environ, listening, calls)
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
@@ -161,6 +142,34 @@ def _serve(
     config = _wait(Live(config, reread), manager, signals, calls)
     manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
+
+
+def _server(
+    config: Config, environ: Mapping[str, str], listening: Listening | None, calls: CallLog
+) -> tuple[Gate, Server]:
+    """The server, not yet started, and its gate, not yet open."""
+    from memxd.service.gate import Gate
+    from memxd.service.guard import open_guard
+    from memxd.service.server import Server
+
+    gate = Gate(
+        workers=config.workers,
+        max_pending=config.max_pending,
+        max_streams=config.max_streams,
+        stream_idle=config.stream_idle_seconds,
+        on_crowd=_on_crowd,
+    )
+    server = Server(
+        gate,
+        _facts(config, environ),
+        max_pending=config.max_pending,
+        with_reflection=config.reflection,
+        calls=calls,
+        guard=open_guard(config.auth, config.data_dir),
+        listening=listening,
+        connections=room_for_connections(),
+    )
+    return gate, server
 
 
 def _wait(live: Live, manager: Manager, signals: Signals, calls: CallLog) -> Config:

@@ -278,4 +278,3 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     offset, length = info.extent()
     size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
     return cut_list(words, info.doc_frequency(), offset, size)
-
