@@ -93,6 +93,10 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 [--agents]"
 	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
+.PHONY: torture
+torture: env-test ## Kill a daemon under load again and again and compare; ARGS="--kills 200 --seed 7 [--points P...] [--json]" or "--faults"
+	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/torture/torture_run.py $(ARGS)
+
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/
 	@$(PY) scripts/build_model_wheel.py --out dist
