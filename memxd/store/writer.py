@@ -3,7 +3,8 @@
 Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
 function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
 since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
-empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
+empties the write-ahead log after an erasure and when a long reader has let it grow. Called by ``store.py``; tells the
+engine's listeners.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from memxd.errors import MemxdError
 from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
-from memxd.store.connection import BUSY_MILLISECONDS, storage_error
+from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES, storage_error
 from memxd.store.jobs import Inbox, Job
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
@@ -244,7 +245,7 @@ class Writer:
             job = Job.of(task)
             ended |= self._group((job,))
             errors.append(job.future.exception())
-        if final or self._must_empty_log:
+        if final or self._must_empty_log or self._presence.log_bytes() > LOG_BYTES:
             errors.append(self._empty_log())
         self._report(next((error for error in errors if error is not None), None))
         return ended
