@@ -189,9 +189,14 @@ class Call:
         running(self._ended)
         return self
 
-    def sent(self, answer: Any) -> Any:
-        """Told of each answer; hands it through."""
-        if log.isEnabledFor(logging.INFO):
+    def only(self, answer: Any) -> Any:
+        """Told of the one answer; hands it through."""
+        self._ended.answer = answer
+        return answer
+
+    def one_of_many(self, answer: Any) -> Any:
+        """Told of each answer of a stream; hands it through."""
+        if log.isEnabledFor(logging.DEBUG):
             self._ended.sent += answer.ByteSize()
         return answer
 
@@ -228,7 +233,7 @@ def _wrap_unary(behavior: Callable[..., Any], name: str, calls: CallLog) -> Call
         with call:
             if isinstance(request, Undecodable):
                 raise undecodable()
-            return call.sent(behavior(request, context))
+            return call.only(behavior(request, context))
         return status.abort(context, call.error or InternalError("internal error"), ((REQUEST_ID, call.id),))
 
     return run
@@ -241,7 +246,7 @@ def _wrap_stream(behavior: Callable[..., Any], name: str, calls: CallLog) -> Cal
             if isinstance(request, Undecodable):
                 raise undecodable()
             for answer in behavior(request, context):
-                yield call.sent(answer)
+                yield call.one_of_many(answer)
         if call.error is not None:
             status.abort(context, call.error, ((REQUEST_ID, call.id),))
 
