@@ -13,6 +13,7 @@ import logging
 import re
 import secrets
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -110,25 +111,30 @@ class CallLog:
         if not log.isEnabledFor(level):
             return
         fields = {"id": call.id, "rpc": call.method, "scope": self.scope_hash(call.request), "code": name}
-        fields |= {"ms": round(call.seconds * 1e3, 2), "in": _size(call.request), "out": call.sent} | call.facts
+        size = call.sent or _size(call.answer)
+        fields |= {"ms": round(call.seconds * 1e3, 2), "in": _size(call.request), "out": size} | call.facts()
         if error is not None:
             fields["reason"] = error.reason
         log.log(level, "slow call" if slow else "call", extra={"fields": fields})
 
 
 class Ended:
-    """A call that is over; what ``CallLog.ended`` is told. ``sent``: bytes of the answers."""
+    """A call that is over; what ``CallLog.ended`` is told.
 
-    __slots__ = ("cancelled", "error", "facts", "id", "method", "request", "seconds", "sent")
+    ``answer``: the one it had, or ``sent``, the bytes of those of a stream, counted at level debug only.
+    """
+
+    __slots__ = ("answer", "cancelled", "error", "facts", "id", "method", "request", "seconds", "sent")
 
     def __init__(self, id: str, method: str, request: Any) -> None:
         self.id, self.method, self.request = id, method, request
         self.error: MemxdError | None = None
         self.cancelled = False
         self.seconds = 0.0
+        self.answer: Any = None
         self.sent = 0
-        #: Numbers and names that belong on the line: stages of a search, how many hits.
-        self.facts: dict[str, Any] = {}
+        #: Numbers and names that belong on the line, if one is written: stages of a search, how many hits.
+        self.facts: Callable[[], dict[str, Any]] = dict
 
 
 class _None:
@@ -147,11 +153,12 @@ def _size(message: Any) -> int:
 _running = threading.local()
 
 
-def note(**facts: Any) -> None:
-    """Facts for the line of the call that this thread is at: numbers and names, never content."""
+def note(facts: Callable[[], dict[str, Any]]) -> None:
+    """Facts for the line of the call that this thread is at: numbers and names, never content. Asked for only when the
+    line is written."""
     call: Ended | None = getattr(_running, "call", None)
     if call is not None:
-        call.facts.update(facts)
+        call.facts = facts
 
 
 def running(call: Ended | None) -> None:

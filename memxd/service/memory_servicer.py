@@ -7,7 +7,7 @@ streams, which have shapes of their own, are in ``store_many.py`` and ``moving.p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -127,7 +127,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
         """One question."""
         answer = self._engine.search(search.search_query(request), deadline=deadline_of(context))
-        _note(answer)
+        note(lambda: _about(answer))
         response = pb.SearchResponse()
         search.fill_answer(response, answer)
         size.shrink_search(response, [response])
@@ -227,10 +227,12 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
         return import_lines(request, self._gate, deadline_of(context))
 
 
-def _note(answer: SearchAnswer) -> None:
+def _about(answer: SearchAnswer) -> dict[str, Any]:
     """What a slow question's line in the log tells of it: where the time went, and how much there was to do."""
     ms = {stage: round(micros / 1e3, 2) for stage, micros in answer.stages}
-    note(stages=ms, hits=len(answer.hits), candidates=answer.candidates, degraded=len(answer.degraded))
+    return {
+        "stages": ms, "hits": len(answer.hits), "candidates": answer.candidates, "degraded": len(answer.degraded),
+    }  # fmt: skip
 
 
 def _query_or_error(request: pb.SearchRequest) -> SearchQuery | MemxdError:

@@ -81,11 +81,15 @@ class Call:
         self._ended.request = request
         return request
 
-    def sent(self, answer: Any) -> Any:
-        """Told of each answer; hands it through."""
-        if log.isEnabledFor(logging.INFO):
-            self._ended.sent += answer.ByteSize()
+    def only(self, answer: Any) -> Any:
+        """Told of the one answer; hands it through."""
+        self._ended.answer = answer
         return answer
+
+    def one_of_many(self, answer: Any) -> None:
+        """Told of each answer of a stream."""
+        if log.isEnabledFor(logging.DEBUG):
+            self._ended.sent += answer.ByteSize()
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
@@ -136,7 +140,7 @@ class Wrap:
                     request = call.came(_first(requests, visit))
                     if self._guard.asks:
                         self._guard.admit(self._method, context.invocation_metadata()).confine(request)
-                    return call.sent(behavior(request, context))
+                    return call.only(behavior(request, context))
             return call.abort(context)
 
         return run
@@ -154,7 +158,7 @@ class Wrap:
                     else:
                         request = call.came(_first(requests, visit))
                     answers = self._admitted(behavior, request, context, many_requests=many_requests)
-                    yield from visit.told(answers, call.sent)
+                    yield from visit.told(answers, call.one_of_many)
                 if call.error is not None:
                     call.abort(context)
 
