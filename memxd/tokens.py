@@ -94,8 +94,10 @@ class TokenFile:
         handle = self.open()
         if handle is None:
             return {}
-        with os.fdopen(handle, "rb") as file:
-            return self.parse(file.fileno())
+        try:
+            return self.parse(handle)
+        finally:
+            os.close(handle)
 
     def open(self) -> int | None:
         """A descriptor of the file, None when there is none. Raises ConfigError for a link, or what is no file."""

@@ -98,10 +98,8 @@ class Gate:
         self._condition = Condition.SERVING
 
     def drain(self) -> None:
-        """From now on new calls are refused; running ones go on, but for those that have sent no request yet."""
+        """From now on new calls are refused; running ones go on."""
         self._condition = Condition.DRAINING
-        for pool in (self.calls, self.streams, self.upkeep):
-            pool.end_unbegun()
 
     def check(self, pool: Pool) -> None:
         """Raise when a new call for this pool is to be refused."""
@@ -132,10 +130,17 @@ class Gate:
             raise ShuttingDownError("the daemon is stopping; items without an answer were not stored")
 
     def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
-        """Wait until no call runs; False when time is over or ``hurry`` says so."""
+        """Wait until no call runs; False when time is over or ``hurry`` says so. Calls whose request does not come are
+        not waited for."""
         end = time.monotonic() + seconds
         pools = (self.calls, self.streams, self.upkeep)
-        return all(pool.wait_idle(max(0.0, end - time.monotonic()), hurry) for pool in pools)
+
+        def look() -> bool:
+            for pool in pools:
+                pool.end_unbegun(_CALL_PATIENCE)
+            return hurry()
+
+        return all(pool.wait_idle(max(0.0, end - time.monotonic()), look) for pool in pools)
 
     def close(self) -> None:
         """Join the threads of every pool. What still waits in them is dropped."""

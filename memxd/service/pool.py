@@ -164,20 +164,21 @@ class Pool(ThreadPoolExecutor):
         if self.patience is None or self._held >= 2 * self.limit:
             return False
         now = time.monotonic()
-        with self._lock:
-            visits = list(self._visits)
-        idle = [visit for visit in visits if visit.waited(now) > self.patience]
+        idle = [visit for visit in self._present() if visit.waited(now) > self.patience]
         for visit in idle:
             visit.end()
         return bool(idle)
 
-    def end_unbegun(self) -> None:
-        """End the calls whose request has not come: they would hold up a stop for nothing."""
-        with self._lock:
-            visits = list(self._visits)
-        for visit in visits:
-            if not visit.begun:
+    def end_unbegun(self, seconds: float) -> None:
+        """End the calls whose request has not come for so long: they would hold up a stop for nothing."""
+        now = time.monotonic()
+        for visit in self._present():
+            if not visit.begun and visit.waited(now) > seconds:
                 visit.end()
+
+    def _present(self) -> list[Visit]:
+        with self._lock:
+            return list(self._visits)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -213,12 +214,13 @@ class Pool(ThreadPoolExecutor):
     def wait_idle(self, seconds: float, hurry: Callable[[], bool]) -> bool:
         """Wait until nothing runs or waits; False when the time is over or ``hurry`` says so."""
         end = time.monotonic() + seconds
-        with self._quiet:
-            while self._held:
-                left = end - time.monotonic()
-                if left <= 0 or hurry():
-                    return False
-                self._quiet.wait(min(left, 0.05))
+        while self._held:
+            left = end - time.monotonic()
+            if left <= 0 or hurry():
+                return False
+            with self._quiet:
+                if self._held:
+                    self._quiet.wait(min(left, 0.05))
         return True
 
 
