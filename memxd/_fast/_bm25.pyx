@@ -10,10 +10,11 @@ import threading
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 from memxd._fast.bm25_py import OUTSIDE, WEIGHT_MAX, WEIGHT_MIN, Scored
 
@@ -130,18 +131,35 @@ cdef enum:
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 
 cdef int64_t _extra_bytes = 0
+cdef double _LEAST_WEIGHT = WEIGHT_MIN, _MOST_WEIGHT = WEIGHT_MAX
 
 
-cdef inline const int32_t* _ints(values) except? NULL:
-    """Address of an int32 array that the caller keeps alive."""
-    cdef const int32_t[::1] view = values
-    return &view[0] if view.shape[0] else NULL
+_empty, _INT32, _INT64, _FLOAT64 = np.empty, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
+_NONE = np.empty(0, np.float64)
 
 
-cdef inline const double* _doubles(values) except? NULL:
-    """The same of a float64 array."""
-    cdef const double[::1] view = values
-    return &view[0] if view.shape[0] else NULL
+cdef const void* _data(values, char kind, char other, Py_ssize_t width, int64_t wanted) except? NULL:
+    """Address of a contiguous array of so many numbers of a kind, which the caller keeps alive. Cheaper than a typed view."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(values, &view, PyBUF_ND | PyBUF_FORMAT)
+    cdef const void* at = view.buf
+    cdef bint fine = view.ndim == 1 and view.itemsize == width and view.format != NULL and view.format[1] == 0
+    fine = fine and (view.format[0] == kind or view.format[0] == other)
+    cdef bint long_enough = fine and view.shape[0] == wanted
+    PyBuffer_Release(&view)
+    if not fine:
+        raise ValueError("an array of numbers of another kind")
+    if not long_enough:
+        raise ValueError("an array has another length")
+    return at
+
+
+cdef inline const int32_t* _ints(values, int64_t wanted) except? NULL:
+    return <const int32_t*>_data(values, c"i", c"l", 4, wanted)
+
+
+cdef inline const double* _floats(values, int64_t wanted) except? NULL:
+    return <const double*>_data(values, c"d", c"d", 8, wanted)
 
 
 cdef const int32_t* _plain_ints(values, int64_t* size) except? NULL:
@@ -178,9 +196,9 @@ cdef class Segment:
             raise ValueError("a segment's arrays differ in length")
         if scopes is not None and len(scopes) != self.size:
             raise ValueError("scopes has another length")
-        self.seen.rids, self.seen.lengths = _ints(rids), _ints(lengths)
-        self.seen.died, self.seen.dead = _ints(died), _ints(dead)
-        self.seen.scopes = NULL if scopes is None else _ints(scopes)
+        self.seen.rids, self.seen.lengths = _ints(rids, self.size), _ints(lengths, self.size)
+        self.seen.died, self.seen.dead = _ints(died, self.size), _ints(dead, self.size)
+        self.seen.scopes = NULL if scopes is None else _ints(scopes, self.size)
         self.seen.size = self.size
         self.held = (rids, lengths, died, dead, scopes)
         for i in range(self.size):
@@ -226,11 +244,12 @@ cdef class Postings:
     cdef int64_t df_of[REMEMBERED]
 
     def __init__(self, docs, packed, more, int64_t limit):
-        cdef const uint32_t[::1] words = packed
-        if words.shape[0] != len(docs) or len(more) % 2:
+        cdef int64_t size = len(docs), pairs = len(more)
+        if len(packed) != size or pairs % 2:
             raise ValueError("a posting list's arrays differ in length")
         self.held = (docs, packed, more)
-        self.take(_ints(docs), &words[0] if words.shape[0] else NULL, len(docs), _ints(more), len(more) // 2, limit)
+        self.take(_ints(docs, size), <const uint32_t*>_data(packed, c"I", c"L", 4, size), size, _ints(more, pairs),
+                  pairs // 2, limit)
 
     @staticmethod
     def cut(words, int64_t count, int64_t offset, int64_t size, int64_t limit):
@@ -409,19 +428,32 @@ cdef int _remember(list postings, bm25_search* s) except -1:
     return 0
 
 
-cdef int _check(weights, priors, double prior_rows, int64_t rows, int64_t total, double k1, double b) except -1:
-    cdef const double[::1] weight = weights
-    cdef const double[::1] prior = priors
+cdef int _check(bm25_search* s, double b, int64_t total) except -1:
     cdef int64_t i
-    if not (0.0 <= k1 <= 1000.0 and 0.0 <= b <= 1.0):
+    if not (0.0 <= s.k1 <= 1000.0 and 0.0 <= b <= 1.0):
         raise ValueError("k1 is not in 0..1,000 or b not in 0..1")
-    if rows < 0 or total < 0 or not (0.0 <= prior_rows and isfinite(prior_rows)):
+    if s.rows < 0 or total < 0 or not (0.0 <= s.prior_rows and isfinite(s.prior_rows)):
         raise ValueError("a negative number of rows")
-    if weight.shape[0] != prior.shape[0]:
-        raise ValueError("weights and priors differ in length")
-    for i in range(weight.shape[0]):
-        if not (WEIGHT_MIN <= weight[i] <= WEIGHT_MAX and 0.0 <= prior[i] <= prior_rows):
+    for i in range(s.terms):
+        if not (_LEAST_WEIGHT <= s.weights[i] <= _MOST_WEIGHT and 0.0 <= s.priors[i] <= s.prior_rows):
             raise ValueError("an impossible weight or prior")
+    return 0
+
+
+cdef int _take_terms(weights, priors, bm25_search* s) except -1:
+    """Copy what is given by term: weights may be any numbers."""
+    cdef double* into = <double*><size_t>s.weights
+    cdef const double* given = NULL if priors is None else _floats(priors, s.terms)
+    cdef int64_t i = 0
+    for weight in weights:
+        if i < s.terms:
+            into[i] = weight
+        i += 1
+    if i != s.terms:
+        raise ValueError("weights changed their number")
+    into = <double*><size_t>s.priors
+    for i in range(s.terms):
+        into[i] = 0.0 if given == NULL else given[i]
     return 0
 
 
@@ -431,8 +463,8 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     cdef char* at
     block[0] = malloc(
         (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
-        + t * (sizeof(bm25_lane) + sizeof(bm25_test) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
-        + s.k * sizeof(float)
+        + t * (sizeof(bm25_lane) + sizeof(bm25_test) + 5 * sizeof(double) + sizeof(int64_t) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+        + s.k * (sizeof(float) + 2 * sizeof(double) + sizeof(int32_t))
     )
     if block[0] == NULL:
         raise MemoryError()
@@ -447,17 +479,31 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     at += t * sizeof(bm25_test)
     s.impact = <double*>at
     s.said = s.impact + t
-    s.turns = <bm25_turn*>(s.said + t)
+    s.weights = s.said + t
+    s.priors = s.weights + t
+    s.idf = s.said + 3 * t
+    s.df = <int64_t*>(s.idf + t)
+    s.score = <double*>(s.df + t)
+    s.match = s.score + s.k
+    s.turns = <bm25_turn*>(s.match + s.k)
     s.others = <int32_t*>(s.turns + t)
-    s.reach = <float*>(s.others + t)
+    s.best = s.others + t
+    s.reach = <float*>(s.best + s.k)
     s.nearly = s.reach + t
     return 0
+
+
+cdef object _copied(const void* values, int64_t size, Py_ssize_t width, kind):
+    """A new array of these numbers."""
+    made = _empty(size, kind)
+    if size:
+        memcpy(_address(made), values, size * width)
+    return made
 
 
 def score(list segments, list postings, weights, priors, double prior_rows, int scope, int64_t rows, int64_t total,
           rids, mask, places, also, also_places, double k1, double b, int64_t k):
     """See ``bm25_py.score``."""
-    cdef const uint8_t[::1] flags
     cdef bm25_search s
     cdef _Scratch scratch = _scratch()
     cdef void* block = NULL
@@ -465,30 +511,29 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
     cdef list kept = []
     if k < 0:
         raise ValueError("k is negative")
-    _check(weights, priors, prior_rows, rows, total, k1, b)
-    s.segment_count, s.terms = len(segments), len(weights)
+    s.segment_count, s.terms, s.m, s.also_count = len(segments), len(weights), len(rids), len(also)
     if len(postings) != s.segment_count * s.terms:
         raise ValueError("postings are not segments x terms")
-    s.weights, s.priors, s.prior_rows, s.scope, s.rows = _doubles(weights), _doubles(priors), prior_rows, scope, rows
+    s.prior_rows, s.scope, s.rows, s.k1 = prior_rows, scope, rows, k1
     s.average = <double>total / <double>rows if rows else 0.0
-    s.k1, s.fixed, s.slope = k1, k1 * (1.0 - b), k1 * b / s.average if s.average > 0.0 else 0.0
-    s.rids, s.m, s.also, s.also_count = _ints(rids), len(rids), _ints(also), len(also)
+    s.fixed, s.slope = k1 * (1.0 - b), k1 * b / s.average if s.average > 0.0 else 0.0
+    s.rids, s.also = _ints(rids, s.m), _ints(also, s.also_count)
     s.k, s.kept, s.said_total, s.mask, s.mask_size = min(k, s.m), 0, 0.0, NULL, 0
-    s.places = NULL if places is None else _ints(places)
-    s.also_places = _ints(also_places)
-    if len(also_places) != 2 * s.also_count or (places is not None and len(places) != 2 * s.m):
-        raise ValueError("places has another length")
+    s.places = NULL if places is None else _ints(places, 2 * s.m)
+    s.also_places = _ints(also_places, 2 * s.also_count)
     if mask is not None:
-        flags = mask
-        s.mask, s.mask_size = (&flags[0] if flags.shape[0] else NULL), flags.shape[0]
-    best, numbers = np.empty(s.k, np.int32), np.empty((2, s.k), np.float64)
-    extra, idf, df = np.zeros((2, s.also_count), np.float64), np.zeros(s.terms, np.float64), np.zeros(s.terms, np.int64)
-    s.best, s.score, s.also_score = <int32_t*>_address(best), <double*>_address(numbers), <double*>_address(extra)
-    s.match, s.also_match = s.score + s.k, s.also_score + s.also_count
-    s.idf, s.df = <double*>_address(idf), <int64_t*>_address(df)
+        s.mask_size = len(mask)
+        s.mask = <const uint8_t*>_data(mask, c"B", c"B", 1, s.mask_size)
+    extra = extra_match = _NONE
+    s.also_score = s.also_match = NULL
+    if s.also_count:
+        extra, extra_match = np.zeros(s.also_count, _FLOAT64), np.zeros(s.also_count, _FLOAT64)
+        s.also_score, s.also_match = <double*>_address(extra), <double*>_address(extra_match)
     s.scratch = scratch.memory
     try:
         _lay(&s, &block)
+        _take_terms(weights, priors, &s)
+        _check(&s, b, total)
         _take_segments(segments, <bm25_segment*><size_t>s.segments)
         _take_lists(segments, postings, &s, kept)
         with nogil:
@@ -496,9 +541,11 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
         if failed:
             raise ValueError("fewer rows than documents with a term")
         _remember(postings, &s)
+        return Scored(
+            _copied(s.best, s.kept, sizeof(int32_t), _INT32), _copied(s.score, s.kept, sizeof(double), _FLOAT64),
+            _copied(s.match, s.kept, sizeof(double), _FLOAT64), extra, extra_match,
+            _copied(s.idf, s.terms, sizeof(double), _FLOAT64), _copied(s.df, s.terms, sizeof(int64_t), _INT64),
+            rows, s.average,
+        )
     finally:
         free(block)
-    return Scored(
-        best[:s.kept], numbers[0, :s.kept], numbers[1, :s.kept], extra[0], extra[1], idf, df, rows, s.average
-    )
-

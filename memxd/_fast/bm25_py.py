@@ -140,8 +140,8 @@ class Bm25Kernel(Protocol):
         self,
         segments: list[Part],
         postings: Lists,
-        weights: Float64,
-        priors: Float64,
+        weights: Sequence[float],
+        priors: Float64 | None,
         prior_rows: float,
         scope: int,
         rows: int,
@@ -160,8 +160,8 @@ class Bm25Kernel(Protocol):
 def score(
     segments: list[Part],
     postings: list[Postings | None],
-    weights: Float64,
-    priors: Float64,
+    weights: Sequence[float],
+    priors: Float64 | None,
     prior_rows: float,
     scope: int,
     rows: int,
@@ -177,13 +177,15 @@ def score(
 ) -> Scored:
     """Score every selected living row of the scope that holds a term; the k best, and what ``also`` rows get.
 
-    ``postings``: segment by segment the list of each term, None = no document. ``weights`` float64[t] in
+    ``postings``: segment by segment the list of each term, None = no document. ``weights`` of the t terms, in
     WEIGHT_MIN..WEIGHT_MAX. ``rows`` and ``total``: the scope's living documents and the sum of their lengths. A term
     says weight * ln(1 + (R - d + 1/2) / (d + 1/2)) with d = df + prior, R = rows + prior_rows: ``priors`` float64[t]
-    >= 0 and at most ``prior_rows``. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
+    >= 0 and at most ``prior_rows``, None = 0. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
     rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or None,
     says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b`` 0..1.
     Raises ValueError for what is out of range."""
+    weights = np.array(weights, np.float64)
+    priors = np.zeros(len(weights)) if priors is None else priors
     _check(weights, priors, prior_rows, rows, total, k1, b, k)
     terms = len(weights)
     if len(postings) != len(segments) * terms:

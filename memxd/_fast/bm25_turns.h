@@ -14,12 +14,10 @@
 #define BM25_PIECE 512 /* postings read at a time, about: then the floor is asked again */
 
 /* What reading a posting, looking one up, reading and adding it by windows, and each list of each window cost. */
-#ifndef BM25_COST_WINDOW
-#define BM25_COST_WINDOW 20.0
-#endif
 #define BM25_COST_READ 1.0
 #define BM25_COST_LOOK 0.4
 #define BM25_COST_ADD 3.5
+#define BM25_COST_WINDOW 20.0
 
 /* Bounds descending. */
 static int bm25_by_bound(const void *left, const void *right) {
