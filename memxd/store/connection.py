@@ -29,7 +29,7 @@ _WRITER = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA wal_autocheckpoint = 1000",
+    "PRAGMA wal_autocheckpoint = 4000",  # pages: the log's size limit; pages changed often are copied less often
     f"PRAGMA journal_size_limit = {16 * _MEBIBYTE}",
     "PRAGMA cache_size = -32768",
 )
