@@ -26,26 +26,30 @@ from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
-from memxd.data_dir import prepare_data_dir
+from memxd.data_dir import log_key, prepare_data_dir
 from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
 from memxd.locks import FileLock
-from memxd.logs import configure
+from memxd.logs import configure, keep_texts_out
 from memxd.notify import Manager
 from memxd.reload import Live
 from memxd.signals import Signals
+from memxd.threads import on_vital_death
 
 if TYPE_CHECKING:
     from memxd._fast import KernelChoice
     from memxd.embed import Embedder
     from memxd.embed.settings import Backend
     from memxd.engine.engine import Engine
+    from memxd.service.calls import CallLog
     from memxd.service.convert.admin import ProcessFacts
     from memxd.service.gate import Gate
     from memxd.service.server import Server
 
 log = logging.getLogger("memxd.daemon")
 
+#: Exit code of a daemon that could not go on (EX_SOFTWARE): a service manager starts it again.
+BROKEN = 70
 #: Seconds for cancelled calls to notice, before the engine closes under them.
 _CANCEL_SECONDS = 5.0
 #: Seconds for closing the engine, many times what it takes; the store is safe at every moment, a hung stop is not.
@@ -65,7 +69,8 @@ def _on_crowd(crowd: bool) -> None:
 
 
 def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
-    """Serve until a signal comes; the exit code (0, or a StartupError's).
+    """Serve until a signal comes; the exit code (0, a StartupError's, or BROKEN when a thread died without which the
+    daemon is of no use: nothing acknowledged is lost, and a fresh start is the way out).
 
     ``reread`` answers SIGHUP with the settings as they are by then; without it they stay. A start that fails says so in
     one line on standard error. Call it on the main thread: it installs signal handlers.
@@ -73,6 +78,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     environ = process_environ() if environ is None else environ
     configure(config.log_level, config.log_format)
     silence_grpc()
+    keep_texts_out()
     faulthandler.enable()
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -81,6 +87,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(_stop_seconds(config)))
+            stack.callback(on_vital_death)
+            on_vital_death(signals.give_up)
             _serve(config, environ, stack, signals, reread or (lambda: config))
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
@@ -88,7 +96,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     finally:
         gc.enable()
     log.info("stopped")
-    return 0
+    return BROKEN if signals.failed else 0
 
 
 def _stop_seconds(config: Config) -> float:
@@ -108,6 +116,7 @@ def _serve(
     prepare_data_dir(config.data_dir)
     stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
+    from memxd.service.calls import CallLog
     from memxd.service.gate import Gate
     from memxd.service.server import Server
 
@@ -118,7 +127,14 @@ def _serve(
         stream_idle=config.stream_idle_seconds,
         on_crowd=_on_crowd,
     )
-    server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
+    calls = CallLog(log_key(config.data_dir), config.slow_ms)
+    server = Server(
+        gate,
+        _facts(config, environ),
+        max_pending=config.max_pending,
+        with_reflection=config.reflection,
+        calls=calls,
+    )
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
@@ -130,12 +146,12 @@ def _serve(
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
     give_back()  # what opening took and no longer needs
-    config = _wait(Live(config, reread), manager, signals)
+    config = _wait(Live(config, reread), manager, signals, calls)
     manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
 
 
-def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
+def _wait(live: Live, manager: Manager, signals: Signals, calls: CallLog) -> Config:
     """Return when somebody asks to stop, with the settings that hold by then."""
 
     def idle() -> None:
@@ -145,6 +161,7 @@ def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
     def hangup() -> None:
         live.reload(manager)
         signals.limit = _stop_seconds(live.config)
+        calls.slow_ms = live.config.slow_ms
 
     signals.wait(idle, manager.every(_TIDY_SECONDS), hangup)
     return live.config

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from memxd.threads import watch
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -26,6 +28,12 @@ class Courtesy:
 
     def __init__(self) -> None:
         self._searching: dict[int, None] = {}  # ids of threads; one step each under the interpreter's lock
+        watch(self, "searches that imports step aside for")
+
+    @property
+    def waiting(self) -> int:
+        """Searches under way."""
+        return len(self._searching)
 
     def first(self, search: Callable[P, T]) -> Callable[P, T]:
         """``search``, for which imports step aside."""

@@ -2,15 +2,13 @@
 
 Owns the wrapping of handlers. ``intercept_service`` runs on gRPC's one polling thread, so it only looks at counters;
 the wrapped behaviour runs on the pool it is routed to. Nobody's exception text reaches a client: a MemxdError becomes
-its status, anything else INTERNAL with a log id. Log lines name RPC, code, duration and a hash of the scope, never
-content. Health and reflection are routed to threads of their own and otherwise left alone.
+its status, anything else INTERNAL with a log id. What is counted and logged of a call is ``calls.py``'s. Health and
+reflection are routed to threads of their own and otherwise left alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from google.protobuf.message import DecodeError
 from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
 from memxd.model import Deadline
 from memxd.service import status
+from memxd.service.calls import REQUEST_ID, CallLog, Ended, running
 from memxd.service.gate import Gate
 from memxd.service.pool import AtOnce, Pool
 
@@ -32,20 +31,6 @@ _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
 #: Calls that may wait for disks and child processes.
 _UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
-#: Calls longer than this are logged at info even when they succeed.
-_SLOW_SECONDS = 1.0
-#: Refusals that say nothing about the daemon; a careless client must not fill the log with them.
-_CALLERS_FAULT = frozenset(
-    {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.ALREADY_EXISTS,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.CANCELLED,
-    }
-)
-#: Keys the scope hashes of this process: lines can be compared with each other, not with guesses.
-_SALT = secrets.token_bytes(16)
 #: gRPC gives calls without a deadline one in the far future.
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 
@@ -70,8 +55,9 @@ class Routed:
 class GateInterceptor(grpc.ServerInterceptor):
     """Routes, admits, refuses and wraps; one per server. Handlers are made once for each method and refusal."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, calls: CallLog) -> None:
         self._gate = gate
+        self._calls = calls
         self._known: dict[str, tuple[Handler, Pool]] = {}
         self._refusals: dict[tuple[str, Pool], Handler] = {}
         self._refused = 0
@@ -107,7 +93,7 @@ class GateInterceptor(grpc.ServerInterceptor):
         streaming = handler.request_streaming or handler.response_streaming
         if method.startswith(_OURS):
             pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
-            return _wrapped(handler, name, pool), pool
+            return _wrapped(handler, name, pool, self._calls), pool
         pool = gate.reflection
         if method.startswith(_HEALTH):
             pool = gate.watches if handler.response_streaming else gate.swift
@@ -116,6 +102,7 @@ class GateInterceptor(grpc.ServerInterceptor):
     def _note_refusal(self, name: str, error: MemxdError) -> None:
         """At most one warning a second, however many calls are refused. Only the polling thread comes here."""
         self._refused += 1
+        self._calls.count(name, status.code_of(error).name)
         now = time.monotonic()
         if now < self._quiet_until:
             return
@@ -138,10 +125,10 @@ class GateInterceptor(grpc.ServerInterceptor):
         return known
 
 
-def _wrapped(handler: Handler, name: str, pool: Pool) -> Handler:
+def _wrapped(handler: Handler, name: str, pool: Pool, calls: CallLog) -> Handler:
     wrap = _wrap_stream if handler.response_streaming else _wrap_unary
     return _rebuilt(
-        handler, lambda behavior: Routed(wrap(behavior, name), pool), _tolerant(handler.request_deserializer)
+        handler, lambda behavior: Routed(wrap(behavior, name, calls), pool), _tolerant(handler.request_deserializer)
     )
 
 
@@ -181,78 +168,82 @@ def undecodable() -> InvalidArgumentError:
 
 
 class Call:
-    """One running call: measures, maps whatever is raised, writes the log line. A context manager around the work.
+    """One running call: measures, maps whatever is raised, has it counted and logged. A context manager.
 
-    After it, ``error`` is what to end the call with, or None.
+    After it, ``error`` is what to end the call with, or None; ``id`` is the call's, for the log and the caller.
     """
 
-    def __init__(self, name: str, request: Any) -> None:
-        self.error: MemxdError | None = None
-        self._name = name
-        self._request = request
+    def __init__(self, name: str, request: Any, calls: CallLog, context: grpc.ServicerContext) -> None:
+        self.id = calls.request_id(context)
+        self._calls = calls
+        self._ended = Ended(self.id, name, request)
         self._began = time.monotonic()
+        context.set_trailing_metadata(((REQUEST_ID, self.id),))
+
+    @property
+    def error(self) -> MemxdError | None:
+        """What to end the call with."""
+        return self._ended.error
 
     def __enter__(self) -> Call:
+        running(self._ended)
         return self
+
+    def sent(self, answer: Any) -> Any:
+        """Told of each answer; hands it through."""
+        if log.isEnabledFor(logging.INFO):
+            self._ended.sent += answer.ByteSize()
+        return answer
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        running(None)
+        ended = self._ended
         if isinstance(raised, MemxdError):
-            self.error = raised
+            ended.error = raised
         elif isinstance(raised, grpc.RpcError):
-            self.error = CancelledError("the caller went away")
+            ended.error = CancelledError("the caller went away")
         elif isinstance(raised, Exception):
-            self.error = self._internal(raised)
-        self._log(cancelled=isinstance(raised, GeneratorExit))
-        return self.error is not None
+            ended.error = self._internal(raised)
+        ended.cancelled = isinstance(raised, GeneratorExit)
+        ended.seconds = time.monotonic() - self._began
+        self._calls.ended(ended)
+        return ended.error is not None
 
     def _internal(self, raised: Exception) -> InternalError:
         """Frames and types only: the text of an exception may quote what was to be stored."""
-        log_id = secrets.token_hex(6)
         where = "".join(traceback.format_tb(raised.__traceback__))
-        log.error(
-            "internal error",
-            extra={"fields": {"log_id": log_id, "rpc": self._name, "type": type(raised).__name__, "traceback": where}},
-        )
+        kind = type(raised).__name__
+        fields = {"log_id": self.id, "rpc": self._ended.method, "type": kind, "traceback": where}
+        log.error("internal error", extra={"fields": fields})
         return InternalError(
-            f"internal error, log id {log_id}; the daemon's log has the details", metadata={"log_id": log_id}
+            f"internal error, log id {self.id}; the daemon's log has the details", metadata={"log_id": self.id}
         )
 
-    def _log(self, *, cancelled: bool) -> None:
-        seconds = time.monotonic() - self._began
-        ours = self.error is not None and status.code_of(self.error) not in _CALLERS_FAULT
-        level = logging.INFO if ours or seconds > _SLOW_SECONDS else logging.DEBUG
-        if not log.isEnabledFor(level):
-            return
-        code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"
-        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": _scope_hash(self._request)}
-        if self.error is not None:
-            fields["reason"] = self.error.reason
-        log.log(level, "call", extra={"fields": fields})
 
-
-def _wrap_unary(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _wrap_unary(behavior: Callable[..., Any], name: str, calls: CallLog) -> Callable[..., Any]:
     def run(request: Any, context: grpc.ServicerContext) -> Any:
-        call = Call(name, request)
+        call = Call(name, request, calls, context)
         with call:
             if isinstance(request, Undecodable):
                 raise undecodable()
-            return behavior(request, context)
-        return status.abort(context, call.error or InternalError("internal error"))
+            return call.sent(behavior(request, context))
+        return status.abort(context, call.error or InternalError("internal error"), ((REQUEST_ID, call.id),))
 
     return run
 
 
-def _wrap_stream(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _wrap_stream(behavior: Callable[..., Any], name: str, calls: CallLog) -> Callable[..., Any]:
     def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        call = Call(name, request)
+        call = Call(name, request, calls, context)
         with call:
             if isinstance(request, Undecodable):
                 raise undecodable()
-            yield from behavior(request, context)
+            for answer in behavior(request, context):
+                yield call.sent(answer)
         if call.error is not None:
-            status.abort(context, call.error)
+            status.abort(context, call.error, ((REQUEST_ID, call.id),))
 
     return run
 
@@ -262,11 +253,3 @@ def deadline_of(context: grpc.ServicerContext) -> Deadline:
     left = context.time_remaining()
     at = time.monotonic() + left if left is not None and left < _NEVER_SECONDS else None
     return Deadline(at=at, is_cancelled=lambda: not context.is_active())
-
-
-def _scope_hash(request: Any) -> str:
-    scope = getattr(request, "scope", None)
-    if scope is None:
-        return ""
-    key = f"{scope.agent_id}\0{scope.user_id}".encode()
-    return hashlib.blake2b(key, key=_SALT, digest_size=4).hexdigest()

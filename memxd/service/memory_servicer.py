@@ -13,6 +13,7 @@ import grpc
 
 from memxd.errors import InvalidArgumentError, MemxdError
 from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer, SearchQuery
+from memxd.service.calls import note
 from memxd.service.convert import link, memory, search, size, values
 from memxd.service.gate import Gate
 from memxd.service.interceptors import deadline_of
@@ -126,6 +127,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
         """One question."""
         answer = self._engine.search(search.search_query(request), deadline=deadline_of(context))
+        _note(answer)
         response = pb.SearchResponse()
         search.fill_answer(response, answer)
         size.shrink_search(response, [response])
@@ -223,6 +225,12 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def Import(self, request: Iterator[pb.ImportRequest], context: Context) -> Iterator[pb.ImportResponse]:
         """Lines in, and how far they are."""
         return import_lines(request, self._gate, deadline_of(context))
+
+
+def _note(answer: SearchAnswer) -> None:
+    """What a slow question's line in the log tells of it: where the time went, and how much there was to do."""
+    ms = {stage: round(micros / 1e3, 2) for stage, micros in answer.stages}
+    note(stages=ms, hits=len(answer.hits), candidates=answer.candidates, degraded=len(answer.degraded))
 
 
 def _query_or_error(request: pb.SearchRequest) -> SearchQuery | MemxdError:

@@ -17,6 +17,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
 
+from memxd.threads import watch
+
 log = logging.getLogger("memxd.rpc")
 
 Task: TypeAlias = Callable[[], Any]
@@ -56,6 +58,7 @@ class Pool(ThreadPoolExecutor):
         self._idle: list[_Worker] = []  # the last one ran last
         self._waiting: deque[Task] = deque()
         self._closed = False
+        watch(self, name.removeprefix("memxd-"), limit)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run it on a thread; counted until it has run. The limit is the caller's to ask for (``full``).
@@ -107,6 +110,11 @@ class Pool(ThreadPoolExecutor):
         if wait:
             for worker in self._workers:
                 worker.join()
+
+    @property
+    def waiting(self) -> int:
+        """As ``held``."""
+        return self._held
 
     @property
     def held(self) -> int:

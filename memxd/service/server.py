@@ -18,6 +18,7 @@ from memxd.errors import SocketPathError
 from memxd.model import Limits
 from memxd.service import health
 from memxd.service.admin_servicer import AdminServicer
+from memxd.service.calls import CallLog
 from memxd.service.convert.admin import ProcessFacts
 from memxd.service.gate import Gate
 from memxd.service.interceptors import GateInterceptor
@@ -54,12 +55,21 @@ def options(max_pending: int) -> list[tuple[str, Any]]:
 class Server:
     """One server on one socket."""
 
-    def __init__(self, gate: Gate, facts: ProcessFacts, *, max_pending: int, with_reflection: bool) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        facts: ProcessFacts,
+        *,
+        max_pending: int,
+        with_reflection: bool,
+        calls: CallLog | None = None,
+    ) -> None:
+        calls = calls or CallLog()
         self._gate = gate
         self._health = health.HealthServicer(HEALTH_NAMES)
-        self._grpc = grpc.server(gate.calls, interceptors=[GateInterceptor(gate)], options=options(max_pending))
+        self._grpc = grpc.server(gate.calls, interceptors=[GateInterceptor(gate, calls)], options=options(max_pending))
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(gate), self._grpc)
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts), self._grpc)
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts, calls), self._grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         if with_reflection:
             names = (_MEMORY, _ADMIN, health.SERVICE, reflection.SERVICE_NAME)
