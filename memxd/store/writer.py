@@ -23,7 +23,7 @@ from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
 from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES, storage_error
-from memxd.store.jobs import Inbox, Job
+from memxd.store.jobs import Inbox, Job, Queued
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
@@ -70,21 +70,16 @@ class Writer:
             raise
         return result
 
-    def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
-        """As ``submit`` for several at once, which commit together; a refusal stands in its place."""
+    def queue_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> Queued:
+        """As ``submit`` for several at once, which commit together; a refusal stands in its place. Does not wait for
+        them."""
         self._refuse_own_thread()
         jobs = [Job.of(fn, deadline) for fn in fns]
         try:
-            try:
-                self._inbox.put(jobs, deadline)
-            except MemxdError as refusal:
-                return [refusal for _ in jobs]
-            # The last first: when it is done, so are the others, and one wait was enough for all.
-            return [job.outcome() for job in reversed(jobs)][::-1]
-        except BaseException:
-            for job in jobs:
-                job.future.cancel()
-            raise
+            self._inbox.put(jobs, deadline)
+        except MemxdError as refusal:
+            return Queued(jobs, refusal)
+        return Queued(jobs, None)
 
     def flush_counters(self, deadline: Deadline) -> None:
         """Write pending counts; returns when they are durable and told."""
