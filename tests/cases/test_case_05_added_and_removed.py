@@ -34,7 +34,7 @@ def resident(pid: int) -> int:
 
 
 def lacking(case: Case, scope: mem.Scope, number: int, mode: str, every: int = 1) -> list[str]:
-    """Those (each, or some) of a round's texts that are not among the best answers to themselves. (Several texts may be equally good:
+    """Those of a round's texts that are not among the best answers to themselves. (Several may be equally good:
     the hashing embedder gives different words one direction now and then.)"""
     lost: list[str] = []
     asked = range(0, MANY, every)
