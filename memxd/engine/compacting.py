@@ -1,8 +1,10 @@
 """Compact: index files without what is dead, and an empty log.
 
 Owns which indexes are worth it. SQLite overwrites what is erased at once (secure_delete); an index file keeps it until
-it is written anew, which a rebuild does, beside the old files. After it no file of the data directory holds anything
-of an erased memory. Called by the engine's face.
+it is written anew, which a rebuild does, beside the old files; one that was damaged and set aside goes. After it no
+file of the data directory holds anything of an erased memory, but for kept copies of earlier days. The database is not
+made smaller: VACUUM would hold up every writer and need its size again, and the free pages are zeros that are used
+again. Called by the engine's face.
 """
 
 from __future__ import annotations
@@ -32,4 +34,5 @@ class Compacting:
             if status.dead_entries or status.kind is IndexKind.COLUMNS:
                 yield from self._indexes.rebuild(status.kind, deadline)
         self._indexes.flush(deadline)
+        self._indexes.lexical.forget_broken()
         self._store.empty_log(deadline)

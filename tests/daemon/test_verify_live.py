@@ -111,6 +111,26 @@ def test_after_compact_no_file_holds_anything_of_an_erased_memory(daemon: Any, e
     assert (verified[-1].finished, verified[-1].problems, verified[-1].done) == (True, (), 1)
 
 
+def test_compact_also_removes_a_damaged_index_that_was_set_aside(daemon: Any, start_daemon: Any) -> None:
+    with Client(daemon.socket) as client:
+        gone = client.store("zyxwvq was here").memory.id
+        client.store("a fact that stays")
+        client.flush()
+    assert daemon.stop() == 0
+    folder = daemon.data_dir / "index" / "keyword" / "current"
+    [manifest] = [path for path in folder.iterdir() if "manifest" in path.name.lower()]
+    manifest.write_bytes(b"damaged")
+    again = start_daemon()
+    broken = again.data_dir / "index" / "keyword" / "broken"
+    assert broken.is_dir()
+    with Client(again.socket) as client:
+        client.delete(gone)
+        assert list(client.compact())[-1].finished
+        assert not broken.exists()
+        assert words_found(again, (b"zyxwvq",)) == set()
+        assert list(client.verify())[-1].problems == ()
+
+
 def words_found(daemon: Any, words: tuple[bytes, ...]) -> set[bytes]:
     data = b"".join(path.read_bytes() for path in daemon.data_dir.rglob("*") if path.is_file())
     return {word for word in words if word in data}

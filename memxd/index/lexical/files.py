@@ -17,6 +17,8 @@ import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from memxd.index.durable import storage_error
+
 MANIFEST = "manifest.json"
 LOCK = "writer.lock"
 _CHUNK = 1 << 22
@@ -99,9 +101,21 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def set_aside(folder: Path, aside: Path) -> None:
-    """Move a broken folder away for a look at it later; only the newest is kept."""
+    """Move a broken folder away for a look at it later (only the newest is kept), and make an empty one."""
     shutil.rmtree(aside, ignore_errors=True)
     folder.replace(aside)
+    folder.mkdir(mode=0o700)
+
+
+def remove_aside(aside: Path) -> None:
+    """Remove what ``set_aside`` has kept, if anything. Raises a storage error."""
+    if not aside.exists():
+        return
+    try:
+        shutil.rmtree(aside)
+        sync(aside.parent)
+    except OSError as error:
+        raise storage_error(error, "the keyword index") from error
 
 
 def await_unlocked(folder: Path, seconds: float) -> None:
