@@ -20,6 +20,7 @@ from pathlib import Path
 
 from memxd import __version__
 from memxd.errors import BackupInvalidError, InvalidArgumentError, StorageFailedError
+from memxd.failpoints import reach
 from memxd.model import Deadline, Micros, to_rfc3339
 from memxd.store.connection import DATABASE, connect
 from memxd.store.schema import sync_file
@@ -88,6 +89,7 @@ def copy_into(
     try:
         facts = _copy(path, target, progress, deadline)
         sync_file(target)
+        reach("backup.copied")
         manifest = Manifest(
             to_rfc3339(at), __version__, schema_version, *facts, target.stat().st_size, file_hash(target, deadline)
         )
@@ -147,6 +149,7 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
 
         def step(_status: int, remaining: int, total: int) -> None:
             deadline.check()
+            reach("backup.copying")
             if log.stat().st_size - before > _LOG_BYTES:
                 raise StorageFailedError(
                     f"more than {_LOG_BYTES >> 20:,} MiB were stored while the copy was made, which holds up the log "

@@ -31,7 +31,7 @@ _WRITER = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA wal_autocheckpoint = 1000",
+    "PRAGMA wal_autocheckpoint = 3000",  # pages, below the log's size limit; those changed often are copied less often
     f"PRAGMA journal_size_limit = {LOG_BYTES}",
     "PRAGMA cache_size = -32768",
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from memxd import __version__
 from memxd.errors import BackupInvalidError, MigrationFailedError, SchemaTooNewError, StorageFullError
+from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Micros
 from memxd.store.backup import clear, copy_into, read_manifest
 from memxd.store.schema import MIGRATIONS, Migration, sync_file
@@ -72,6 +73,7 @@ def migrate(
         if copied is not None and _version(connection) == version:
             _drop(copied)
         raise
+    reach("migration.done")
     if copied is not None:
         kept = _keep(copied)
         facts = {"from": version, "to": newest, "copy": str(kept)}
@@ -185,6 +187,7 @@ def _run(connection: sqlite3.Connection, migrations: Sequence[Migration], versio
         for step in missing:
             number += 1
             _step(connection, step)
+            reach("migration.step")
         dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
         if dangling is not None:
             raise sqlite3.IntegrityError(f"a row of {dangling[0]} refers to one of {dangling[2]} that is not there")

@@ -20,7 +20,7 @@ from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
 from memxd.index.lexical.child import ChildError
-from memxd.index.lexical.files import DamagedError, await_unlocked, remove_aside, set_aside, sync
+from memxd.index.lexical.files import SET_ASIDE, DamagedError, await_unlocked, exchange, set_aside
 from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build, entry_of
@@ -52,7 +52,8 @@ class LexicalIndex:
         self._folder = directory / "current"
         self._bm25 = bm25
         self._stamp = stamp(database_id)
-        self._message = self._damage = ""
+        self._message = ""
+        self._damage = ""
         self._closed = False
         self._heard = 0  # the newest revision since the last rebuild began
         # What happened during a rebuild, to be told to the new index too. The lock makes "taken over and noted" one
@@ -91,12 +92,14 @@ class LexicalIndex:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         await_unlocked(self._folder, _ORPHAN_SECONDS)
         try:
-            return open_folder(self._folder, self._stamp, self._bm25.kernel)
+            committed = open_folder(self._folder, self._stamp, self._bm25.kernel)
         except DamagedError as error:
             self._message = f"the keyword index was set aside and is built anew: {error}"
             _log.warning("%s", self._message)
-            set_aside(self._folder, self._directory / "broken")
-            return None
+            set_aside(self._folder, self._directory / SET_ASIDE)
+            committed = None
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return committed
 
     # -- the applier ------------------------------------------------------------------------------------------------
 
@@ -248,11 +251,7 @@ class LexicalIndex:
         old = self._directory / "old"
         with self._folding.paused(deadline):
             committed = open_folder(fresh, self._stamp, self._bm25.kernel)
-            shutil.rmtree(old, ignore_errors=True)
-            if self._folder.exists():  # somebody may have removed it
-                self._folder.replace(old)
-            fresh.replace(self._folder)
-            sync(self._directory)
+            exchange(self._folder, fresh, old)
             with self._applying:
                 self._state.replace(committed, max(watermark, self._heard), self._journal or ())
                 self._journal = None
@@ -260,10 +259,6 @@ class LexicalIndex:
             self._folding.renewed()
         self._folding.changed()
         shutil.rmtree(old, ignore_errors=True)
-
-    def forget_broken(self) -> None:
-        """Remove what was set aside as damaged: it holds words that were erased since. Raises a storage error."""
-        remove_aside(self._directory / "broken")
 
     def status(self) -> IndexStatus:
         """How the index is. ``message``: damage, what was set aside at open, or why the tail is not durable."""
