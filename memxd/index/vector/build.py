@@ -28,8 +28,12 @@ _PIECE = 1 << 22  # bytes summed at once
 
 def step_back(nice: int) -> None:
     """Take only what nobody else wants: where the system has such a class, a core that does this counts as idle to
-    whoever wakes up."""
-    os.nice(nice)
+    whoever wakes up. A sandbox may refuse it; the parent's log says so, and the work goes on."""
+    try:
+        os.nice(nice)
+    except OSError as error:
+        print(f"the building process does not step back behind others: {error}", file=sys.stderr)
+        return
     if sys.platform == "linux":
         try:
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
