@@ -128,13 +128,8 @@ def _serve(
         on_crowd=_on_crowd,
     )
     calls = CallLog(log_key(config.data_dir), config.slow_ms)
-    server = Server(
-        gate,
-        _facts(config, environ),
-        max_pending=config.max_pending,
-        with_reflection=config.reflection,
-        calls=calls,
-    )
+    facts = _facts(config, environ)
+    server = Server(gate, facts, max_pending=config.max_pending, with_reflection=config.reflection, calls=calls)
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
