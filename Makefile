@@ -93,6 +93,10 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 fuzz: env-test ## Random and damaged requests, socket bytes, files and indexes; ARGS="--seed 7 --seconds 600 [--what index]"
 	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
+.PHONY: torture
+torture: env-test ## Kill a daemon under load again and again and compare; ARGS="--kills 200 --seed 7 [--points P...] [--json]" or "--faults"
+	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/torture/torture_run.py $(ARGS)
+
 .PHONY: audit
 audit: env-test ## Known vulnerabilities in what is installed, secrets in what is committed; says what it could not look at
 	@$(PY) scripts/audit.py $(ARGS)

@@ -17,18 +17,20 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
 from memxd.data_dir import log_key, prepare_data_dir
+from memxd.descriptors import room_for_connections
 from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
+from memxd.libraries import Libraries
+from memxd.listening import Listening, open_listening
 from memxd.locks import FileLock
 from memxd.logs import configure, keep_texts_out
 from memxd.notify import Manager
@@ -60,7 +62,6 @@ _SWITCH_SECONDS = 1e-4
 _CROWD_SWITCH_SECONDS = 5e-3
 #: Seconds between two looks at memory that nobody uses.
 _TIDY_SECONDS = 60.0
-_LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
 
 
 def _on_crowd(crowd: bool) -> None:
@@ -113,23 +114,20 @@ def _serve(
     manager = Manager(environ)
     manager.status("opening the memories and the model")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
+    listening = open_listening(
+        config.listen,
+        auth=config.auth,
+        certificate=config.tls_cert,
+        key=config.tls_key,
+        client_ca=config.tls_client_ca,
+    )
     prepare_data_dir(config.data_dir)
     stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
     from memxd.service.calls import CallLog
-    from memxd.service.gate import Gate
-    from memxd.service.server import Server
 
-    gate = Gate(
-        workers=config.workers,
-        max_pending=config.max_pending,
-        max_streams=config.max_streams,
-        stream_idle=config.stream_idle_seconds,
-        on_crowd=_on_crowd,
-    )
     calls = CallLog(log_key(config.data_dir), config.slow_ms)
-    facts = _facts(config, environ)
-    server = Server(gate, facts, max_pending=config.max_pending, with_reflection=config.reflection, calls=calls)
+    gate, server = _server(config, environ, listening, calls)
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
@@ -144,6 +142,34 @@ def _serve(
     config = _wait(Live(config, reread), manager, signals, calls)
     manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
+
+
+def _server(
+    config: Config, environ: Mapping[str, str], listening: Listening | None, calls: CallLog
+) -> tuple[Gate, Server]:
+    """The server, not yet started, and its gate, not yet open."""
+    from memxd.service.gate import Gate
+    from memxd.service.guard import open_guard
+    from memxd.service.server import Server
+
+    gate = Gate(
+        workers=config.workers,
+        max_pending=config.max_pending,
+        max_streams=config.max_streams,
+        stream_idle=config.stream_idle_seconds,
+        on_crowd=_on_crowd,
+    )
+    server = Server(
+        gate,
+        _facts(config, environ),
+        max_pending=config.max_pending,
+        with_reflection=config.reflection,
+        calls=calls,
+        guard=open_guard(config.auth, config.data_dir),
+        listening=listening,
+        connections=room_for_connections(),
+    )
+    return gate, server
 
 
 def _wait(live: Live, manager: Manager, signals: Signals, calls: CallLog) -> Config:
@@ -261,30 +287,5 @@ def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
         socket_path=str(config.socket),
         data_dir=str(config.data_dir),
         time_zone=config.time_zone or system_time_zone(environ),
-        libraries=_Libraries(),
+        libraries=Libraries(),
     )
-
-
-class _Libraries(Mapping[str, str]):
-    """Versions by name, found out when somebody asks: that is thirty milliseconds which no start needs."""
-
-    @cached_property
-    def _versions(self) -> dict[str, str]:
-        from importlib import metadata
-
-        installed = {"python": sys.version.split()[0]}
-        for name in _LIBRARIES:
-            try:
-                installed[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                continue  # not every backend needs every library
-        return installed
-
-    def __getitem__(self, name: str) -> str:
-        return self._versions[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._versions)
-
-    def __len__(self) -> int:
-        return len(self._versions)

@@ -11,7 +11,7 @@ import typer
 
 from memxd.cli import process
 from memxd.cli.render import Column, Output, local, size
-from memxd.cli.scope import Session, verb
+from memxd.cli.scope import DAEMON, Session, verb
 from memxd.cli.usage import Command, summary
 from memxd.cli.words import IndexWord, ShellWord
 from memxd.errors import MemxdError
@@ -37,17 +37,15 @@ _SCOPES = (
     Column("active", right=True),
     Column("all", right=True),
 )
-#: The common flags of verbs that concern the daemon, not a scope.
-_DAEMON = ("socket", "timeout", "no_start", "json")
 #: Seconds that ``version`` waits for the daemon's answer.
 _GLANCE = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "status", takes=_DAEMON)(status)
-    verb(app, "flush", takes=_DAEMON)(flush)
-    verb(app, "rebuild", takes=_DAEMON)(rebuild)
-    verb(app, "version", takes=("socket", "timeout", "json"))(version)
+    verb(app, "status", takes=DAEMON)(status)
+    verb(app, "flush", takes=DAEMON)(flush)
+    verb(app, "rebuild", takes=DAEMON)(rebuild)
+    verb(app, "version", takes=tuple(name for name in DAEMON if name != "no_start"))(version)
     app.command("completion", cls=Command, short_help=summary(completion))(completion)
 
 
@@ -172,7 +170,7 @@ def version(session: Session) -> None:
 
 def _glance(session: Session) -> dict[str, Any] | None:
     """The running daemon's version and pid; None when none answers. Never starts one."""
-    if not session.socket.exists():
+    if not session.address and not session.socket.exists():
         return None  # and gRPC need not even be imported
     with session.connect(start=False) as client:
         try:

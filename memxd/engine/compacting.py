@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memxd.engine.indexes import Indexes
+from memxd.failpoints import reach
 from memxd.index.lexical.files import SET_ASIDE
 from memxd.model import NO_DEADLINE, Deadline, IndexKind, Progress
 from memxd.store import Store
@@ -36,6 +37,7 @@ class Compacting:
             # The columns keep tags by their text, and no count of those that nobody carries any more.
             if status.dead_entries or status.kind is IndexKind.COLUMNS:
                 yield from self._indexes.rebuild(status.kind, deadline)
+                reach("compact.rebuilt")
         for aside in self._folder.glob(f"*/{SET_ASIDE}"):
             shutil.rmtree(aside, ignore_errors=True)
         self._indexes.flush(deadline)

@@ -19,6 +19,7 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
 from memxd.errors import CancelledError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
@@ -34,7 +35,7 @@ FLUSH_SECONDS = 30.0
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 #: Changes that an index is told of at once.
-APPLIED = 32
+APPLIED = 16
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -46,7 +47,6 @@ SMALL = 20_000
 REPLAYED = 50_000
 #: Changes that are read and then taken over together.
 _REPLAYED_AT_ONCE = 500
-
 #: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
 _REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
@@ -60,11 +60,8 @@ class Indexes:
     ) -> None:
         self.columns, self.vector, self.lexical = columns, vector, lexical
         self._store, self._clock = store, clock
-        self._by_kind: dict[IndexKind, Index] = {
-            IndexKind.COLUMNS: columns,
-            IndexKind.VECTOR: vector,
-            IndexKind.KEYWORD: lexical,
-        }
+        by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
+        self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
         self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
@@ -155,6 +152,7 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
+            reach("commit.index")
         if any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 

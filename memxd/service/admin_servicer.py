@@ -16,7 +16,7 @@ from memxd.model import SECOND, IndexKind, ProcessStatus
 from memxd.service.calls import CallLog
 from memxd.service.convert import admin, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import deadline_of
+from memxd.service.running import deadline_of
 from memxd.v1 import admin_service_pb2 as pb
 from memxd.v1 import admin_service_pb2_grpc
 

@@ -16,8 +16,8 @@ from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer, Search
 from memxd.service.calls import note
 from memxd.service.convert import link, memory, search, size, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import deadline_of
 from memxd.service.moving import export, import_lines
+from memxd.service.running import deadline_of
 from memxd.service.store_many import store_many
 from memxd.v1 import memory_service_pb2 as pb
 from memxd.v1 import memory_service_pb2_grpc

@@ -34,6 +34,8 @@ CODES: Mapping[type[MemxdError], grpc.StatusCode] = {
     errors.LinkCycleError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.StateConflictError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ModelMismatchError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    errors.PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
     errors.OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageFullError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageReadOnlyError: grpc.StatusCode.FAILED_PRECONDITION,

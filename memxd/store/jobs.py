@@ -66,6 +66,31 @@ class Job(NamedTuple):
             return refusal
 
 
+class Queued:
+    """Jobs that were queued together, or why they were not; whoever queued them asks for the ``outcomes`` later."""
+
+    def __init__(self, jobs: Sequence[Job], refusal: MemxdError | None) -> None:
+        self._jobs = jobs
+        self._refusal = refusal
+
+    def outcomes(self) -> list[Any]:
+        """Wait for all; a result or the refusal of each."""
+        if self._refusal is not None:
+            return [self._refusal for _ in self._jobs]
+        try:
+            # The last first: when it is done, so are the others, and one wait was enough for all.
+            return [job.outcome() for job in reversed(self._jobs)][::-1]
+        except BaseException:
+            for job in self._jobs:
+                job.future.cancel()
+            raise
+
+    def is_kept(self, number: int) -> bool:
+        """Whether what this one of them did is durable by now."""
+        future = self._jobs[number].future
+        return self._refusal is None and future.done() and not future.cancelled() and future.exception() is None
+
+
 class Inbox:
     """The bounded queue of jobs, with an end. Jobs that were put together are taken together."""
 

@@ -57,7 +57,7 @@ def test_status_tells_of_every_thread_queue_and_call(daemon: Any, environ: dict[
         assert abs(sum(thread.count for thread in status.threads) - running) <= 3
         assert threads["MainThread"].cpu_seconds > 0
     queues = {queue.name: queue for queue in status.queues}
-    assert {"writer", "call", "stream", "upkeep", "searches that imports step aside for"} <= set(queues)
+    assert {"writer", "call", "stream", "upkeep", "questions that imports step aside for"} <= set(queues)
     assert (queues["writer"].limit, queues["call"].limit, queues["call"].depth) == (1024, 256, 1)
     calls = {(call.method, call.code): call.count for call in status.calls}
     assert calls == {("Store", "OK"): 1, ("Search", "OK"): 1, ("Get", "INVALID_ARGUMENT"): 1}

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.durable import storage_error
 from memxd.index.lexical.child import Child, ChildError
 from memxd.index.lexical.files import DamagedError
@@ -207,7 +208,10 @@ class Folding:
         if self._child is None:
             self._child = Child(self._folder, self._stamp)
         job = self._state.job(seal=True)
-        self._child.ask({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        self._child.tell({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        reach("keyword.asked")
+        self._child.answer()
+        reach("keyword.written")
         committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:
             raise DamagedError("the commit is not there")
