@@ -13,7 +13,7 @@ import os
 import stat
 import tomllib
 import zoneinfo
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -102,6 +102,35 @@ def read_file(path: Path, settings: Mapping[str, Setting]) -> dict[str, Any]:
         raise ConfigError(f"the config file {where} is not valid TOML: {error}") from error
     _check_mode(where, mode, secret=any(n in settings and settings[n].secret for n in raw))
     return {name: _from_toml(name, value, where, settings) for name, value in raw.items()}
+
+
+def read_environ(
+    environ: Mapping[str, str], prefix: str, by_env: Mapping[str, Setting], others: Collection[str]
+) -> dict[str, Any]:
+    """The settings among the variables, each checked. Raises ConfigError for a name that begins with ``prefix`` and
+    is neither a setting nor among ``others``."""
+    values: dict[str, Any] = {}
+    for name, text in environ.items():
+        if not name.startswith(prefix) or name in others:
+            continue
+        setting = by_env.get(name)
+        if setting is None:
+            raise unknown(name, "environment", by_env, prefix)
+        if text:
+            values[setting.name] = setting.parse(text, f"{name} in the environment")
+    return values
+
+
+def read_flags(flags: Mapping[str, object], settings: Mapping[str, Setting]) -> dict[str, Any]:
+    """The settings among the flags, each checked; None = not given. Raises ConfigError for an unknown name."""
+    values: dict[str, Any] = {}
+    for name, value in flags.items():
+        setting = settings.get(name)
+        if setting is None or not setting.flag:
+            raise unknown(name, "command line", settings)
+        if value is not None:
+            values[name] = setting.parse(value, setting.flag)
+    return values
 
 
 def _from_toml(name: str, value: object, where: str, settings: Mapping[str, Setting]) -> Any:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from memxd.threads import watch
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -32,6 +34,12 @@ class Courtesy:
         self._quiet = threading.Event()
         self._quiet.set()
         self._mine = threading.local()
+        watch(self, "questions that imports step aside for")
+
+    @property
+    def waiting(self) -> int:
+        """Questions under way."""
+        return self._asking
 
     def first(self, search: Callable[P, T]) -> Callable[P, T]:
         """``search``, for which imports step aside."""

@@ -122,7 +122,7 @@ class Engine:
         self.traverse = links.traverse
         self.backup = Backups(store).backup
         self.verify = Verifying(store, indexes).verify
-        self.compact = Compacting(store, indexes).compact
+        self.compact = Compacting(store, indexes, directory / "index").compact
         self.export = Exporting(store, vectors).export
         self.import_lines = Importing(store, vectors, courtesy).import_lines
 

@@ -241,7 +241,8 @@ def filter_(value: Filter) -> Filter:
         raise fail("filter.ids", f"at most {Limits.FILTER_IDS:,} ids")
     if len(value.metadata) > Limits.FILTER_METADATA_KEYS:
         raise fail("filter.metadata", f"at most {Limits.FILTER_METADATA_KEYS} keys")
-    minimum = value.importance_min
+    minimum, below = value.importance_min, value.importance_below
+    instant("filter.unused_since", value.unused_since)
     return replace(
         value,
         tags_any=frozenset(tags("filter.tags_any", value.tags_any, Limits.FILTER_TAGS)),
@@ -252,6 +253,8 @@ def filter_(value: Filter) -> Filter:
         importance_min=None if minimum is None else ratio("filter.importance_min", minimum, 0.0),
         metadata=metadata("filter.metadata", value.metadata),
         ids=frozenset(identifier("filter.ids", i) for i in value.ids),
+        importance_below=None if below is None else ratio("filter.importance_below", below, 1.0),
+        valid_until=_range("filter.valid_until", value.valid_until),
     )
 
 
