@@ -16,7 +16,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from memxd._fast.bm25_py import OUTSIDE, WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.lists import OUTSIDE
 
 cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:

@@ -27,7 +27,7 @@ from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
-from memxd._fast.bm25_py import cut_list
+from memxd._fast.lists import cut_list
 from memxd.index.lexical.hits import Int32, Int64, UInt32
 from memxd.index.lexical.packing import frequencies, pack
 from memxd.index.lexical.postings import Flat
@@ -278,4 +278,3 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     offset, length = info.extent()
     size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
     return cut_list(words, info.doc_frequency(), offset, size)
-
