@@ -104,6 +104,20 @@ class ModelMismatchError(MemxdError):
     reason = "MODEL_MISMATCH"
 
 
+class UnauthenticatedError(MemxdError):
+    """This daemon asks for a token, and none came, or one that is not known, has expired or was revoked."""
+
+    reason = "UNAUTHENTICATED"
+
+
+class PermissionDeniedError(MemxdError):
+    """The token does not open this: another scope than its own (whether anything is there, nobody is told), or a call
+    for operators, which needs an admin token.
+    """
+
+    reason = "PERMISSION_DENIED"
+
+
 # -- the daemon's condition ---------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,7 @@ VERBS = {
     "memxd.cli.models": ("models",),
     "memxd.cli.setup": ("setup", "uninstall"),
     "memxd.cli.settings": ("config",),
+    "memxd.cli.token": ("token",),
     "memxd.cli.service": ("service", "stop"),
     "memxd.cli.doctor": ("doctor",),
     "memxd.cli.bench": ("bench",),

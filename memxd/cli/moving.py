@@ -13,19 +13,15 @@ from typing import Annotated, Protocol, TypeVar
 import typer
 
 from memxd.cli.render import Output, size
-from memxd.cli.scope import Session, verb
+from memxd.cli.scope import DAEMON, Session, verb
 from memxd.cli.words import IndexWord
-
-#: The common flags of verbs that concern the daemon, not a scope.
-_DAEMON = ("socket", "timeout", "no_start", "json")
-
 
 #: Exit code of a verification that found something.
 _PROBLEMS = 5
 
 
 #: Names in the data directory of what was there before something.
-_COPIES = ("before-restore-*", "memxd.db.schema-*")
+_COPIES = ("before-restore-*", "before-migration-*")
 
 
 class _Step(Protocol):
@@ -41,10 +37,10 @@ S = TypeVar("S", bound=_Step)
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "backup", takes=_DAEMON)(backup)
+    verb(app, "backup", takes=DAEMON)(backup)
     verb(app, "restore", takes=("json",))(restore)
-    verb(app, "verify", takes=_DAEMON)(verify)
-    verb(app, "compact", takes=_DAEMON)(compact)
+    verb(app, "verify", takes=DAEMON)(verify)
+    verb(app, "compact", takes=DAEMON)(compact)
 
 
 def backup(

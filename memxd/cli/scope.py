@@ -40,6 +40,8 @@ class Settings:
     agent: str | None = None
     user: str | None = None
     socket: str | None = None
+    address: str | None = None
+    token_file: str | None = None
     timeout: float | None = None
     no_start: bool | None = None
     json: bool | None = None
@@ -55,13 +57,16 @@ _COMMON: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "agent": (str | None, ("--agent",), "Whose memory: the agent (default: MEMX_AGENT, else \"default\")."),
     "user": (str | None, ("--user",), "Whose memory: the person (default: MEMX_USER, else \"default\")."),
     "socket": (str | None, ("--socket",), "The daemon's socket (default: MEMXD_SOCKET, else the usual place)."),
+    "address": (str | None, ("--address",), "tls://host:port in place of the socket (default: MEMX_ADDRESS)."),
+    "token_file": (str | None, ("--token-file",), "File with a token (default: MEMX_TOKEN, MEMX_TOKEN_FILE)."),
     "timeout": (float | None, ("--timeout",), "Seconds a call may take (default: 10)."),
     "no_start": (bool | None, ("--no-start",), "Do not start a daemon when none answers."),
     "json": (bool | None, ("--json",), "Print JSON."),
 }  # fmt: skip
 
-#: The names of the common flags.
+#: The names of the common flags, and of those that concern the daemon, not a scope.
 COMMON = tuple(_COMMON)
+DAEMON = ("socket", "address", "token_file", "timeout", "no_start", "json")
 
 
 def common_parameters(*, with_environment: bool) -> list[inspect.Parameter]:
@@ -171,21 +176,34 @@ class Session:
 
         return client_socket(self.settings.socket, process_environ())
 
+    @property
+    def address(self) -> str:
+        """The TCP address in place of the socket; empty = none. A socket that is named wins over the environment."""
+        from memxd.config import process_environ
+
+        if self.settings.address is not None:
+            return self.settings.address
+        return "" if self.settings.socket else process_environ().get("MEMX_ADDRESS", "")
+
     def connect(self, *, start: bool) -> Client:
         """A client of its own. ``start`` False: a daemon that does not answer is an error at once."""
-        from memxd.client import NO_RETRY, Client
+        from memxd.client import NO_RETRY, Client, read_token
         from memxd.client.connection import DEFAULT_TIMEOUT
 
-        socket = self.socket
+        given = self.settings
+        start = start and not self.address  # whoever serves there is not ours to start
+        socket = None if self.address else self.socket
         if start:
             from memxd.autostart import ensure_daemon
 
             ensure_daemon(socket)
         return Client(
             socket,
-            agent_id=self.settings.agent,
-            user_id=self.settings.user,
-            timeout=self.settings.timeout or DEFAULT_TIMEOUT,
+            address=self.address or None,
+            token=None if given.token_file is None else read_token(given.token_file),
+            agent_id=given.agent,
+            user_id=given.user,
+            timeout=given.timeout or DEFAULT_TIMEOUT,
             retry=None if start else NO_RETRY,
         )
 

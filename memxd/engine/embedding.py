@@ -82,7 +82,7 @@ def own_vector(
     if len(vector) != info.dimension:
         raise fail(field, f"must have {info.dimension} numbers, this has {len(vector)}")
     array = np.asarray(vector, dtype=np.float64)
-    norm = math.sqrt(array.dot(array))
+    norm = math.sqrt(np.add.reduce(array * array))  # ``dot`` would let go of the interpreter's lock, and wait for it
     if not math.isfinite(norm) or norm == 0.0:
         raise fail(field, "must hold finite numbers, not all zero")
     return (array / norm).astype(np.float32)

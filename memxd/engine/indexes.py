@@ -26,6 +26,7 @@ from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
+from memxd.threads import Steady, at_rest, at_work
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ FLUSH_SECONDS = 30.0
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 #: Changes that an index is told of at once.
-APPLIED = 32
+APPLIED = 16
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -59,11 +60,8 @@ class Indexes:
     def __init__(
         self, store: Store, clock: Clock, columns: Columns, vector: VectorIndex, lexical: LexicalIndex
     ) -> None:
-        self.columns = columns
-        self.vector = vector
-        self.lexical = lexical
-        self._store = store
-        self._clock = clock
+        self.columns, self.vector, self.lexical = columns, vector, lexical
+        self._store, self._clock = store, clock
         by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
         self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
@@ -136,7 +134,7 @@ class Indexes:
         self._rebuilding.run_logged(kind)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=name, daemon=False)
+        thread = Steady(target, name, daemon=False)
         self._threads.append(thread)
         thread.start()
 
@@ -206,6 +204,7 @@ class Indexes:
         until_stop = Deadline(is_cancelled=self._stop.is_set)
         next_round = time.monotonic() + FLUSH_SECONDS
         while True:
+            at_rest()
             until = max(0.0, next_round - time.monotonic())
             if self.vector.waits:
                 self._stop.wait(min(_PAUSE_SECONDS, until))
@@ -213,6 +212,7 @@ class Indexes:
             else:
                 self._wake.wait(until)
             self._wake.clear()
+            at_work()
             if self._stop.is_set():
                 return
             try:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memxd import __version__
-from memxd.errors import BackupInvalidError, InvalidArgumentError
+from memxd.errors import BackupInvalidError, InvalidArgumentError, StorageFailedError
 from memxd.failpoints import reach
 from memxd.model import Deadline, Micros, to_rfc3339
 from memxd.store.connection import DATABASE, connect
@@ -32,6 +32,8 @@ FORMAT_VERSION = 1
 #: Pages copied between two looks at the deadline: 4 MiB, some milliseconds.
 _STEP_PAGES = 1_024
 _READ_BYTES = 1 << 20
+#: Bytes by which the write-ahead log may grow before a copy is given up: its snapshot keeps the log from being folded.
+_LOG_BYTES = 1 << 30
 _MANIFEST_BYTES = 64 * 1024
 
 
@@ -142,9 +144,17 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
     with closing(connect(path, writer=False)) as source, closing(sqlite3.connect(target)) as copy:
         [page] = source.execute("PRAGMA page_size").fetchone()
 
+        log = path.with_name(f"{path.name}-wal")
+        before = log.stat().st_size
+
         def step(_status: int, remaining: int, total: int) -> None:
             deadline.check()
             reach("backup.copying")
+            if log.stat().st_size - before > _LOG_BYTES:
+                raise StorageFailedError(
+                    f"more than {_LOG_BYTES >> 20:,} MiB were stored while the copy was made, which holds up the log "
+                    "of the database; nothing was copied: try again when less is stored, or on a faster disk"
+                )
             progress((total - remaining) * page, total * page)
 
         # Without a snapshot of its own the copying would begin anew at every commit.

@@ -46,6 +46,13 @@ class Presence:
             "directory back and restart the daemon"
         )
 
+    def log_bytes(self) -> int:
+        """Size of the write-ahead log's file; 0 when it is not there."""
+        try:
+            return os.stat(self._log).st_size
+        except FileNotFoundError:
+            return 0
+
     def meaning(self, error: sqlite3.Error) -> MemxdError:
         """The refusal that an error of SQLite means; of an input/output error, what writing a small file tells."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:

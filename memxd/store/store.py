@@ -20,6 +20,7 @@ from memxd.store.base import Context
 from memxd.store.connection import DATABASE, connect, create_files, storage_error
 from memxd.store.counters import Counters
 from memxd.store.identity import database_id
+from memxd.store.jobs import Queued
 from memxd.store.migrating import migrate
 from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
@@ -104,6 +105,10 @@ class Store:
         """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
         return self._context.recent.revision
 
+    def give_way(self, between: Callable[[], None]) -> None:
+        """Call this on the writer thread between two of many rows that are stored at once."""
+        self._context.between = between
+
     @property
     def on_counters(self) -> CounterListener | None:
         """Called on the writer thread after a flush of counters, with the new totals. As ``on_commit``."""
@@ -144,7 +149,11 @@ class Store:
         A function that raises a MemxdError, or is not executed because the deadline passed, has that error as its
         answer; the others go on. Any other exception is raised.
         """
-        return self._writer.submit_all(fns, deadline)
+        return self.queue_all(fns, deadline).outcomes()
+
+    def queue_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline = NO_DEADLINE) -> Queued:
+        """As ``write_all``, but does not wait: ``outcomes`` of what this answers does."""
+        return self._writer.queue_all(fns, deadline)
 
     def read(self, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ReadTxn]:
         """A snapshot: ``with store.read(deadline) as txn``. Waits for a free reader; do not nest.

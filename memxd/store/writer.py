@@ -3,7 +3,8 @@
 Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
 function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
 since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
-empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
+empties the write-ahead log after an erasure and when a long reader has let it grow. Called by ``store.py``; tells the
+engine's listeners.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from memxd.errors import MemxdError
 from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
-from memxd.store.connection import BUSY_MILLISECONDS
-from memxd.store.jobs import Inbox, Job
+from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES
+from memxd.store.jobs import Inbox, Job, Queued
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
+from memxd.threads import Steady, at_rest, at_work
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class Writer:
         self._must_empty_log = False
         self._failing = False
         self._next_tick = self._next_forget = 0.0
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        self._thread = Steady(self._run, THREAD_NAME, "writes, and tells the indexes", vital=True)
 
     def start(self) -> None:
         """Begin to work."""
@@ -68,21 +70,16 @@ class Writer:
             raise
         return result
 
-    def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
-        """As ``submit`` for several at once, which commit together; a refusal stands in its place."""
+    def queue_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> Queued:
+        """As ``submit`` for several at once, which commit together; a refusal stands in its place. Does not wait for
+        them."""
         self._refuse_own_thread()
         jobs = [Job.of(fn, deadline) for fn in fns]
         try:
-            try:
-                self._inbox.put(jobs, deadline)
-            except MemxdError as refusal:
-                return [refusal for _ in jobs]
-            # The last first: when it is done, so are the others, and one wait was enough for all.
-            return [job.outcome() for job in reversed(jobs)][::-1]
-        except BaseException:
-            for job in jobs:
-                job.future.cancel()
-            raise
+            self._inbox.put(jobs, deadline)
+        except MemxdError as refusal:
+            return Queued(jobs, refusal)
+        return Queued(jobs, None)
 
     def flush_counters(self, deadline: Deadline) -> None:
         """Write pending counts; returns when they are durable and told."""
@@ -103,14 +100,13 @@ class Writer:
         try:
             self._work()
             self._keep_house(final=True)
-        except BaseException:
-            _log.critical("the writer thread failed; the store takes no more writes", exc_info=True)
         finally:
             self._inbox.refuse_rest()
             self._connection.close()
 
     def _work(self) -> None:
         while True:
+            at_rest()
             try:
                 jobs = self._inbox.take(_TICK_SECONDS)
             except queue.Empty:
@@ -118,6 +114,7 @@ class Writer:
             else:
                 if jobs is None:
                     return
+                at_work()
                 ended = self._group(jobs)
             if time.monotonic() >= self._next_tick:
                 ended |= self._keep_house()
@@ -252,7 +249,7 @@ class Writer:
             job = Job.of(task)
             ended |= self._group((job,))
             errors.append(job.future.exception())
-        if final or self._must_empty_log:
+        if final or self._must_empty_log or self._presence.log_bytes() > LOG_BYTES:
             errors.append(self._empty_log())
         self._report(next((error for error in errors if error is not None), None))
         return ended

@@ -24,6 +24,7 @@ from memxd.index.lexical.files import DamagedError
 from memxd.index.lexical.segment import open_folder
 from memxd.index.lexical.state import State
 from memxd.model import Deadline
+from memxd.threads import Steady, at_rest, at_work
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
@@ -63,7 +64,7 @@ class Folding:
         self._begun = self._failed_last = 0  # tries ever begun; which of them failed last
         self._not_before = 0.0
         self._resting = 0.0  # until when nothing begins by itself
-        self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
+        self._thread = Steady(self._run, "memxd-lexical", "has the keyword index written")
         self._thread.start()
 
     # -- other threads ----------------------------------------------------------------------------------------------
@@ -129,6 +130,7 @@ class Folding:
 
     def _run(self) -> None:
         while self._wait():
+            at_work()
             with self._busy:
                 try:
                     self._step()
@@ -151,6 +153,7 @@ class Folding:
 
     def _wait(self) -> bool:
         """Until there is work; False = stop."""
+        at_rest()
         idle_at = time.monotonic() + _IDLE_SECONDS
         while True:
             with self._wake:
