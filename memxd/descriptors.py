@@ -6,10 +6,13 @@ database; a caller too many is turned away instead. Called by ``daemon.py`` at t
 
 from __future__ import annotations
 
+import logging
 import resource
 
-#: Enough for the callers of a machine; a descriptor costs memory in the kernel.
-_WANTED = 16_384
+log = logging.getLogger("memxd.daemon")
+
+#: Enough for the callers of a machine, and as much as macOS gives.
+_WANTED = 10_240
 #: What the daemon itself opens at most: readers, index files, children and their pipes, a backup.
 _OWN = 448
 _MOST_CONNECTIONS = 8_192
@@ -20,7 +23,10 @@ def room_for_connections() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        except (OSError, ValueError):  # a sandbox forbids it: then fewer may connect
+            log.info("open files stay limited", extra={"fields": {"limit": soft}})
     room = _WANTED if soft == resource.RLIM_INFINITY else soft
     return max(room // 2, min(_MOST_CONNECTIONS, room - _OWN))
