@@ -145,12 +145,12 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
         [page] = source.execute("PRAGMA page_size").fetchone()
 
         log = path.with_name(f"{path.name}-wal")
-        before = log.stat().st_size
+        before = _size(log)
 
         def step(_status: int, remaining: int, total: int) -> None:
             deadline.check()
             reach("backup.copying")
-            if log.stat().st_size - before > _LOG_BYTES:
+            if _size(log) - before > _LOG_BYTES:
                 raise StorageFailedError(
                     f"more than {_LOG_BYTES >> 20:,} MiB were stored while the copy was made, which holds up the log "
                     "of the database; nothing was copied: try again when less is stored, or on a faster disk"
@@ -167,6 +167,14 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
         source.execute("ROLLBACK")
         copy.execute("PRAGMA journal_mode = DELETE").close()  # one file, without a log that must go with it
     return int(facts[0]), int(facts[1]), int(facts[2])
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, 0 when it is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def file_hash(path: Path, deadline: Deadline) -> str:
