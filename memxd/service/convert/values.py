@@ -110,7 +110,9 @@ def vector_or_none(values: Sequence[float], field: str) -> memoryview | None:
         return None
     vector = np.array(values, np.float32)
     # A third of the price of looking at each number, and a short sum keeps the interpreter's lock, as a dot does not.
-    if not math.isfinite(np.add.reduce(vector)):
+    with np.errstate(over="ignore", invalid="ignore"):  # else a caller's numbers write a line of the log
+        total = np.add.reduce(vector)
+    if not math.isfinite(total):
         sound = np.isfinite(vector)
         if not sound.all():
             raise InvalidArgumentError.field(f"{field}[{sound.argmin()}]", "must be a finite number")
