@@ -29,7 +29,7 @@ CONFIG_NAME = "MEMXD_CONFIG"
 _NO_SETTINGS = frozenset({CONFIG_NAME, "MEMXD_REQUIRE_EXTENSIONS", "MEMXD_DEBUG_EXTENSIONS"})
 
 #: What SIGHUP changes in a running daemon.
-_LIVE = frozenset({"log_level", "log_format", "drain_seconds"})
+_LIVE = frozenset({"log_level", "log_format", "slow_ms", "drain_seconds"})
 
 
 def _about(help_: str, kind: Kind, **facts: Any) -> dict[str, Any]:
@@ -69,6 +69,9 @@ class Config:
         "How log lines look on standard error; auto = text on a terminal, else JSON.",
         "choice",
         choices=("auto", "text", "json"),
+    )
+    slow_ms: int = _setting(
+        1_000, "A slower call is told in the log, a search with its stages; 0 = none.", "int", low=0, high=3_600_000
     )
     time_zone: str = _setting(
         "", "IANA zone in which dates are meant when a request names none. Empty = the system's.", "zone"

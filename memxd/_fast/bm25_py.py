@@ -28,6 +28,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: A packed frequency or length that is this large stands for itself or more.
 LARGE = 65_535
+#: What is said of a list that does not lie within its words.
+OUTSIDE = "a term points outside the postings"
 #: Weights of terms that a question may have.
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 
@@ -98,10 +100,25 @@ class Postings:
             raise ValueError("an impossible posting list")
         self.frequencies[large] = more[1::2]
 
+    @staticmethod
+    def cut(words: Int32, count: int, offset: int, size: int, limit: int) -> Postings:
+        """The list of ``count`` documents that begins ``offset`` bytes into ``words`` (int32[w], contiguous) and has
+        ``size`` bytes. Raises ValueError when there is none."""
+        return Postings(*cut_list(words, count, offset, size), limit)
+
     def frequency(self, doc: int) -> int:
         """How often the term stands in a document; 0 = it does not."""
         at = int(np.searchsorted(self.docs, doc))
         return int(self.frequencies[at]) if at < self.size and self.docs[at] == doc else 0
+
+
+def cut_list(words: Int32, count: int, offset: int, size: int) -> tuple[Int32, UInt32, Int32]:
+    """``docs``, ``packed`` and ``more`` of the list of ``Postings.cut``."""
+    at = offset // 4
+    stop = at + size // 4
+    if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
+        raise ValueError(OUTSIDE)
+    return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]
 
 
 #: A segment, the deaths that this search sees in it, and the documents low..high-1 that hold the scope (all of them
@@ -117,14 +134,14 @@ class Bm25Kernel(Protocol):
     def Segment(self) -> Callable[..., Segment]: ...  # the classes
 
     @property
-    def Postings(self) -> Callable[..., Postings]: ...
+    def Postings(self) -> type[Postings]: ...
 
     def score(
         self,
         segments: list[Part],
         postings: Lists,
-        weights: Float64,
-        priors: Float64,
+        weights: Sequence[float],
+        priors: Float64 | None,
         prior_rows: float,
         scope: int,
         rows: int,
@@ -143,8 +160,8 @@ class Bm25Kernel(Protocol):
 def score(
     segments: list[Part],
     postings: list[Postings | None],
-    weights: Float64,
-    priors: Float64,
+    weights: Sequence[float],
+    priors: Float64 | None,
     prior_rows: float,
     scope: int,
     rows: int,
@@ -160,13 +177,15 @@ def score(
 ) -> Scored:
     """Score every selected living row of the scope that holds a term; the k best, and what ``also`` rows get.
 
-    ``postings``: segment by segment the list of each term, None = no document. ``weights`` float64[t] in
+    ``postings``: segment by segment the list of each term, None = no document. ``weights`` of the t terms, in
     WEIGHT_MIN..WEIGHT_MAX. ``rows`` and ``total``: the scope's living documents and the sum of their lengths. A term
     says weight * ln(1 + (R - d + 1/2) / (d + 1/2)) with d = df + prior, R = rows + prior_rows: ``priors`` float64[t]
-    >= 0 and at most ``prior_rows``. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
+    >= 0 and at most ``prior_rows``, None = 0. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
     rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or None,
     says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b`` 0..1.
     Raises ValueError for what is out of range."""
+    weights = np.array(weights, np.float64)
+    priors = np.zeros(len(weights)) if priors is None else priors
     _check(weights, priors, prior_rows, rows, total, k1, b, k)
     terms = len(weights)
     if len(postings) != len(segments) * terms:

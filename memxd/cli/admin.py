@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memxd.cli import process
 from memxd.cli.render import Column, Output, local, size
 from memxd.cli.scope import DAEMON, Session, verb
 from memxd.cli.usage import Command, summary
@@ -51,8 +52,9 @@ def register(app: typer.Typer) -> None:
 def status(
     session: Session,
     scopes: Annotated[int | None, typer.Option(help="How many scopes to list, 0..1000 (100).")] = None,
+    threads: Annotated[bool, typer.Option("--threads", help="Every thread, queue and kind of call as well.")] = False,
 ) -> None:
-    """Tell how the daemon is: indexes, model, scopes, sizes."""
+    """Tell how the daemon is: indexes, model, scopes, sizes, threads, calls, the last error."""
     found = session.client.status(max_scopes=scopes)
     if session.out.as_json:
         session.out.json(found)
@@ -70,6 +72,8 @@ def status(
             for i in engine.indexes
         ],
     )  # fmt: skip
+    if threads:
+        process.tables(out, found.process)
     if engine.scopes:
         out.line()
         out.table(_SCOPES, [(s.agent_id, s.user_id, f"{active:,}", f"{total:,}") for s, total, active in engine.scopes])
@@ -97,6 +101,7 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("model says", model.message or ("" if model.available else "not available")),
             ("kernels", "compiled" if engine.kernels == "c" else "plain Python (slower)"),
             ("time zone", found.time_zone),
+            *process.lines(found.process),
         ]
     )
 

@@ -39,7 +39,8 @@ EPILOG = (
 )
 #: Which module registers which verbs of memx, in the order of the help.
 VERBS = {
-    "memxd.cli.memories": ("add", "get", "edit", "forget"),
+    "memxd.cli.memories": ("add", "get", "edit"),
+    "memxd.cli.forgetting": ("forget", "archive", "unarchive"),
     "memxd.cli.search": ("search",),
     "memxd.cli.listing": ("list", "count"),
     "memxd.cli.links": ("link", "unlink", "links", "related"),

@@ -14,9 +14,14 @@ import typer
 
 from memxd.cli.render import Output, size
 from memxd.cli.scope import DAEMON, Session, verb
+from memxd.cli.words import IndexWord
 
 #: Exit code of a verification that found something.
 _PROBLEMS = 5
+
+
+#: Names in the data directory of what was there before something.
+_COPIES = ("before-restore-*", "memxd.db.schema-*")
 
 
 class _Step(Protocol):
@@ -140,9 +145,19 @@ def verify(session: Session) -> None:
 def compact(session: Session) -> None:
     """Write index files anew without what was erased, and empty the log."""
     steps = list(shown(session.out, "compacting", session.client.compact(timeout=session.settings.timeout)))
-    done = [step for step in steps if step.finished]
+    done = {step.kind.name.lower(): step for step in steps if step.finished}
+    copies = _copies(Path(session.client.status(max_scopes=0).data_dir))
     if session.out.as_json:
-        session.out.json({"indexes": done})
+        session.out.json({"indexes": list(done.values()), "copies": copies})
         return
-    for step in done:
-        session.out.line(f"{step.kind.name.lower()}: {step.done:,} entries, revision {step.watermark:,}")
+    for index in IndexWord:
+        step = done.get(index.value)
+        told = "nothing erased was left in it" if step is None else f"written anew, {step.done:,} entries"
+        session.out.line(f"{index.value}: {told}")
+    if copies:
+        session.out.note(f"older copies beside the database still hold what was erased since: {', '.join(copies)}")
+
+
+def _copies(data: Path) -> list[str]:
+    """Stores set aside by a restore, and databases kept from before an upgrade: a compaction leaves them alone."""
+    return sorted(path.name for pattern in _COPIES for path in data.glob(pattern))

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 _INSTANTS = frozenset(
-    {"created_at", "updated_at", "event_at", "valid_until", "last_accessed_at", "last_retrieved_at", "started_at"}
+    {"created_at", "updated_at", "event_at", "valid_until", "last_accessed_at", "last_retrieved_at", "started_at", "at"}
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

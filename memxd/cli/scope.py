@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,8 +85,8 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _flag(kind: Any, name: str, flag: str, text: str) -> inspect.Parameter:
-    return _parameter(name, Annotated[kind | None, typer.Option(flag, help=text, show_default=False)])
+def _flag(kind: Any, name: str, flags: str, text: str) -> inspect.Parameter:
+    return _parameter(name, Annotated[kind | None, typer.Option(*flags.split(), help=text, show_default=False)])
 
 
 _FILTER = (
@@ -93,11 +94,15 @@ _FILTER = (
     _flag(list[str], "tags_any", "--tag", "Carries at least one of these tags; repeat for more."),
     _flag(list[str], "tags_all", "--all-tags", "Carries this tag as well; repeat for more."),
     _flag(list[str], "tags_none", "--not-tag", "Does not carry this tag; repeat for more."),
-    _flag(str, "since", "--since", "Stored at or after this time: " + values.TIME_HELP + "."),
-    _flag(str, "until", "--until", "Stored before this time."),
+    _flag(str, "since", "--since --after", "Stored at or after this time: " + values.TIME_HELP + "."),
+    _flag(str, "until", "--until --before", "Stored before this time."),
+    _flag(str, "older_than", "--older-than", "Stored longer ago than this: 90d, 12h, 8w."),
     _flag(str, "event_since", "--event-since", "Happened at or after this time."),
     _flag(str, "event_until", "--event-until", "Happened before this time."),
     _flag(float, "importance_min", "--min-importance", "At least this important, 0..1."),
+    _flag(float, "importance_below", "--importance-below", "Less important than this, 0..1."),
+    _flag(str, "unused_since", "--unused-since", "Neither stored, read nor found at or after this time."),
+    _flag(bool, "expired", "--expired", "Active, but past its valid-until."),
     _flag(list[str], "meta", "--meta", "Metadata key=value; repeat for more."),
     _flag(list[StateWord], "states", "--state", "In this state (default: active and unexpired); repeat for more."),
 )
@@ -110,17 +115,32 @@ def make_filter(given: dict[str, Any]) -> Filter | None:
         return None
     from memxd.client import where
 
+    expired = bool(given["expired"])
     return where(
         types=given["types"] or (),
         tags_any=given["tags_any"] or (),
         tags_all=given["tags_all"] or (),
         tags_none=given["tags_none"] or (),
-        created=values.span(given["since"], given["until"], ""),
+        created=values.span(given["since"], _older_than(given), ""),
         event=values.span(given["event_since"], given["event_until"], "event-"),
         importance_min=given["importance_min"],
         metadata=values.metadata(given["meta"] or ()),
-        states=given["states"] or (),
+        states=given["states"] or (("active",) if expired else ()),
+        importance_below=given["importance_below"],
+        unused_since=values.maybe_when(given["unused_since"], "--unused-since"),
+        valid_until=(None, datetime.now(UTC)) if expired else None,
     )
+
+
+def _older_than(given: dict[str, Any]) -> str | None:
+    """--until, or what --older-than means by it."""
+    until, span = given["until"], given["older_than"]
+    if span is None:
+        return until if until is None else str(until)
+    if until is not None:
+        raise typer.BadParameter("says the same as --until; give one of them", param_hint="--older-than")
+    values.length(span, "--older-than")
+    return str(span)
 
 
 class Session:

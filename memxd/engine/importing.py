@@ -96,12 +96,12 @@ class Importing:
         for batch in batches:
             for at in range(0, len(batch), GROUP):
                 deadline.check()
-                self._courtesy.step_aside()
                 yield self._take(state, batch[at : at + GROUP], deadline)
 
     def _take(self, state: _State, group: Sequence[bytes], deadline: Deadline) -> ImportStep:
         items = [_Item(state.lines + n, raw) for n, raw in enumerate(group, start=1)]
         for item in items:
+            self._courtesy.step_aside()
             try:
                 item.line = read_line(item.raw, state.scope)
                 if isinstance(item.line, MemoryLine):

@@ -19,11 +19,13 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
 from memxd.errors import CancelledError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.columns import Columns
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
+from memxd.threads import Steady, at_rest, at_work
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ FLUSH_SECONDS = 30.0
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 #: Changes that an index is told of at once.
-APPLIED = 32
+APPLIED = 16
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -45,7 +47,6 @@ SMALL = 20_000
 REPLAYED = 50_000
 #: Changes that are read and then taken over together.
 _REPLAYED_AT_ONCE = 500
-
 #: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
 _REST_SECONDS = 3.0
 _PAUSE_SECONDS = 1.0  # after a flush that failed
@@ -57,16 +58,10 @@ class Indexes:
     def __init__(
         self, store: Store, clock: Clock, columns: Columns, vector: VectorIndex, lexical: LexicalIndex
     ) -> None:
-        self.columns = columns
-        self.vector = vector
-        self.lexical = lexical
-        self._store = store
-        self._clock = clock
-        self._by_kind: dict[IndexKind, Index] = {
-            IndexKind.COLUMNS: columns,
-            IndexKind.VECTOR: vector,
-            IndexKind.KEYWORD: lexical,
-        }
+        self.columns, self.vector, self.lexical = columns, vector, lexical
+        self._store, self._clock = store, clock
+        by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
+        self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
         self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
@@ -137,7 +132,7 @@ class Indexes:
         self._rebuilding.run_logged(kind)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=name, daemon=False)
+        thread = Steady(target, name, daemon=False)
         self._threads.append(thread)
         thread.start()
 
@@ -157,6 +152,7 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
+            reach("commit.index")
         if any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 
@@ -206,8 +202,10 @@ class Indexes:
         until_stop = Deadline(is_cancelled=self._stop.is_set)
         next_round = time.monotonic() + FLUSH_SECONDS
         while True:
+            at_rest()
             self._wake.wait(max(0.0, next_round - time.monotonic()))
             self._wake.clear()
+            at_work()
             if self._stop.is_set():
                 return
             try:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
+from memxd.failpoints import reach
 
 __all__ = ["Watched", "add_sums", "block_sums", "fsync_directory", "storage_error", "write_whole"]
 
@@ -77,7 +78,9 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
             while rest:  # an unbuffered write may take less than asked
                 rest = rest[file.write(rest) or 0 :]
         os.fsync(file.fileno())
+    reach("file.written")
     os.replace(beside, path)
+    reach("file.replaced")
     fsync_directory(path.parent)
 
 

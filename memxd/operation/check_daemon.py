@@ -114,6 +114,11 @@ def check_daemon(daemon: DaemonStatus, data_dir: Path) -> list[Finding]:
         text = f"the daemon works on {daemon.data_dir}, the settings say {data_dir}"
         reason = "it was started with other settings"
         found.append(problem("daemon", text, reason, "restart it", "memx service restart"))
+    for thread in daemon.process.threads:
+        if not thread.alive:
+            text = f"the thread {thread.name} ({thread.role}) has died: {thread.message}"
+            reason = "what it did is not done any more; the log has the place"
+            found.append(problem("daemon", text, reason, "restart it", "memx service restart"))
     if daemon.engine.vectors_pending:
         text = f"{daemon.engine.vectors_pending:,} memories wait for a vector"
         found.append(note("daemon", text, "they are found by words; the rest follows by itself"))

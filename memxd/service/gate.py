@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from memxd.errors import NotReadyError, OverloadedError, ShuttingDownError
+from memxd.service.ahead import Ahead
 from memxd.service.pool import AtOnce, Pool
 from memxd.service.visits import Patience
 
@@ -60,6 +61,8 @@ class Gate:
         self._patience = Patience()
         queued = self._patience.wake
         self.calls = Pool(workers, max_pending, "memxd-call", on_crowd, patience=_CALL_PATIENCE, on_queue=queued)
+        #: The same threads, for calls before which imports step aside.
+        self.asking = Ahead(self.calls, lambda: self.engine.courtesy)
         self.streams = Pool(max_streams, max_streams, "memxd-stream", patience=_STREAM_PATIENCE)
         #: Flush, Rebuild, Backup and the like, which may take long: they wait for each other, never in the way of
         #: anything else.

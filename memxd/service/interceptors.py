@@ -17,15 +17,19 @@ import grpc
 
 from memxd.errors import MemxdError
 from memxd.service import status
+from memxd.service.ahead import Ahead
+from memxd.service.calls import CallLog
 from memxd.service.gate import Gate
 from memxd.service.guard import Guard
 from memxd.service.pool import AtOnce, Pool
-from memxd.service.running import tolerant, wrap_foreign, wrap_stream, wrap_unary
+from memxd.service.running import Wrap, tolerant, wrap_foreign
 
 log = logging.getLogger("memxd.rpc")
 
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
+#: Calls that only ask: imports step aside for them.
+_ASKING = frozenset({"Search", "SearchMany", "Get", "List", "Count", "ListLinks", "Traverse"})
 #: Calls that may wait for disks and child processes.
 _UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
 
@@ -35,7 +39,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 class Routed:
     """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
 
-    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce) -> None:
+    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce | Ahead) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
 
@@ -46,9 +50,8 @@ class Routed:
 class GateInterceptor(grpc.ServerInterceptor):
     """Admits, routes, refuses and wraps; one per server. Handlers are made once for each method and refusal."""
 
-    def __init__(self, gate: Gate, guard: Guard) -> None:
-        self._gate = gate
-        self._guard = guard
+    def __init__(self, gate: Gate, guard: Guard, calls: CallLog) -> None:
+        self._gate, self._guard, self._calls = gate, guard, calls
         self._known: dict[str, tuple[Handler, Pool]] = {}
         self._refusals: dict[tuple[str, str, Pool | None], Handler] = {}
         self._refused = 0
@@ -89,11 +92,10 @@ class GateInterceptor(grpc.ServerInterceptor):
         if method.startswith(_OURS):
             streaming = many_requests or many_answers
             pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
-            if many_answers:
-                run = wrap_stream(behavior, method, pool, self._guard, many_requests=many_requests)
-            else:
-                run = wrap_unary(behavior, method, pool, self._guard)
-            return _rebuilt(handler, Routed(run, pool), tolerant(handler.request_deserializer)), pool
+            wrap = Wrap(method, pool, self._guard, self._calls)
+            run = wrap.stream(behavior, many_requests=many_requests) if many_answers else wrap.unary(behavior)
+            routed = Routed(run, gate.asking if name in _ASKING else pool)
+            return _rebuilt(handler, routed, tolerant(handler.request_deserializer)), pool
         pool = gate.reflection
         if method.startswith(_HEALTH):
             pool = gate.watches if many_answers else gate.swift
@@ -103,6 +105,7 @@ class GateInterceptor(grpc.ServerInterceptor):
     def _note_refusal(self, name: str, error: MemxdError) -> None:
         """At most one warning a second, however many calls are refused. Only the polling thread comes here."""
         self._refused += 1
+        self._calls.count(name, status.code_of(error).name)
         now = time.monotonic()
         if now < self._quiet_until:
             return

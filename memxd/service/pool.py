@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from memxd.service.visits import Visit
+from memxd.threads import watch
 
 log = logging.getLogger("memxd.rpc")
 
@@ -77,6 +78,7 @@ class Pool(ThreadPoolExecutor):
         self._idle: list[_Worker] = []  # the last one ran last
         self._waiting: deque[Task] = deque()
         self._closed = False
+        watch(self, name.removeprefix("memxd-"), limit)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run it on a thread; counted until it has run. The limit is the caller's to ask for (``full``).
@@ -193,6 +195,11 @@ class Pool(ThreadPoolExecutor):
         if wait:
             for worker in workers:
                 worker.join()
+
+    @property
+    def waiting(self) -> int:
+        """As ``held``."""
+        return self._held
 
     @property
     def held(self) -> int:

@@ -1,16 +1,14 @@
-"""One running call: reading its request, keeping its permit, error mapping, one log line.
+"""One running call: reading its request, keeping its permit, error mapping.
 
 Owns what happens around a behaviour on the thread that runs it. A caller may keep a call waiting for ever, by sending
 no request or by reading no answer: the pool is told when that is so (``Visit``). Nobody's exception text reaches a
-client: a MemxdError becomes its status, anything else INTERNAL with a log id. Log lines name RPC, code, duration and a
-hash of the scope, never content. ``interceptors.py`` wraps every handler with ``wrap_unary`` or ``wrap_stream``.
+client: a MemxdError becomes its status, anything else INTERNAL with a log id. What is counted and logged of a call is
+``calls.py``'s. ``interceptors.py`` wraps every handler with a ``Wrap``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -23,28 +21,13 @@ from google.protobuf.message import DecodeError
 from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
 from memxd.model import Deadline
 from memxd.service import status
+from memxd.service.calls import REQUEST_ID, CallLog, Ended, running
 from memxd.service.guard import Guard
 from memxd.service.pool import Pool
 from memxd.service.visits import Visit
 
 log = logging.getLogger("memxd.rpc")
 
-#: Calls longer than this are logged at info even when they succeed.
-_SLOW_SECONDS = 1.0
-#: Refusals that say nothing about the daemon; a careless client must not fill the log with them.
-_CALLERS_FAULT = frozenset(
-    {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.ALREADY_EXISTS,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.CANCELLED,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNAUTHENTICATED,
-    }
-)
-#: Keys the scope hashes of this process: lines can be compared with each other, not with guesses.
-_SALT = secrets.token_bytes(16)
 #: gRPC gives calls without a deadline one in the far future.
 _NEVER_SECONDS = 10 * 365 * 86_400.0
 
@@ -71,95 +54,128 @@ def undecodable() -> InvalidArgumentError:
 
 
 class Call:
-    """One running call: measures, maps whatever is raised, writes the log line. A context manager around the work.
+    """One running call: measures, maps whatever is raised, has it counted and logged. A context manager.
 
-    ``request`` is there once it has come. After it, ``error`` is what to end the call with, or None.
+    ``came`` is told of the request. After it, ``error`` is what to end the call with, or None; ``id`` is the call's,
+    for the log and the caller.
     """
 
-    def __init__(self, name: str) -> None:
-        self.error: MemxdError | None = None
-        self.request: Any = None
-        self._name = name
+    def __init__(self, name: str, calls: CallLog, context: grpc.ServicerContext) -> None:
+        self.id = calls.request_id(context)
+        self._calls = calls
+        self._ended = Ended(self.id, name, None)
         self._began = time.monotonic()
+        context.set_trailing_metadata(((REQUEST_ID, self.id),))
+
+    @property
+    def error(self) -> MemxdError | None:
+        """What to end the call with."""
+        return self._ended.error
 
     def __enter__(self) -> Call:
+        running(self._ended)
         return self
+
+    def came(self, request: Any) -> Any:
+        """Told of the request; hands it through."""
+        self._ended.request = request
+        return request
+
+    def only(self, answer: Any) -> Any:
+        """Told of the one answer; hands it through."""
+        self._ended.answer = answer
+        return answer
+
+    def one_of_many(self, answer: Any) -> None:
+        """Told of each answer of a stream."""
+        if log.isEnabledFor(logging.DEBUG):
+            self._ended.sent += answer.ByteSize()
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        running(None)
+        ended = self._ended
         if isinstance(raised, MemxdError):
-            self.error = raised
+            ended.error = raised
         elif isinstance(raised, grpc.RpcError):
-            self.error = CancelledError("the caller went away")
+            ended.error = CancelledError("the caller went away")
         elif isinstance(raised, Exception):
-            self.error = self._internal(raised)
-        self._log(cancelled=isinstance(raised, GeneratorExit))
-        return self.error is not None
+            ended.error = self._internal(raised)
+        ended.cancelled = isinstance(raised, GeneratorExit)
+        ended.seconds = time.monotonic() - self._began
+        self._calls.ended(ended)
+        return ended.error is not None
 
     def _internal(self, raised: Exception) -> InternalError:
         """Frames and types only: the text of an exception may quote what was to be stored."""
-        log_id = secrets.token_hex(6)
         where = "".join(traceback.format_tb(raised.__traceback__))
-        log.error(
-            "internal error",
-            extra={"fields": {"log_id": log_id, "rpc": self._name, "type": type(raised).__name__, "traceback": where}},
-        )
+        kind = type(raised).__name__
+        fields = {"log_id": self.id, "rpc": self._ended.method, "type": kind, "traceback": where}
+        log.error("internal error", extra={"fields": fields})
         return InternalError(
-            f"internal error, log id {log_id}; the daemon's log has the details", metadata={"log_id": log_id}
+            f"internal error, log id {self.id}; the daemon's log has the details", metadata={"log_id": self.id}
         )
 
-    def _log(self, *, cancelled: bool) -> None:
-        seconds = time.monotonic() - self._began
-        ours = self.error is not None and status.code_of(self.error) not in _CALLERS_FAULT
-        level = logging.INFO if ours or seconds > _SLOW_SECONDS else logging.DEBUG
-        if not log.isEnabledFor(level):
-            return
-        code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"
-        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": _scope_hash(self.request)}
-        if self.error is not None:
-            fields["reason"] = self.error.reason
-        log.log(level, "call", extra={"fields": fields})
+    def abort(self, context: grpc.ServicerContext) -> Any:
+        """End the call with its error; raises, as gRPC's abort does."""
+        return status.abort(context, self.error or InternalError("internal error"), ((REQUEST_ID, self.id),))
 
 
-def wrap_unary(behavior: Callable[..., Any], method: str, pool: Pool, guard: Guard) -> Callable[..., Any]:
-    """A behaviour of one request and one answer, as one that takes a stream: so it is ours to wait for the request."""
-    name = method.rpartition("/")[2]
+class Wrap:
+    """What surrounds the behaviours of one of our methods, each as one that takes a stream: so it is ours to wait for
+    the request. One for each method of a server."""
 
-    def run(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
-        with pool.visit(context.cancel) as visit:
-            call = Call(name)
-            with call:
-                call.request = request = _first(requests, visit)
-                if guard.asks:
-                    guard.admit(method, context.invocation_metadata()).confine(request)
-                return behavior(request, context)
-        return status.abort(context, call.error or InternalError("internal error"))
+    def __init__(self, method: str, pool: Pool, guard: Guard, calls: CallLog) -> None:
+        self._method, self._name = method, method.rpartition("/")[2]
+        self._pool, self._guard, self._calls = pool, guard, calls
 
-    return run
+    def unary(self, behavior: Callable[..., Any]) -> Callable[..., Any]:
+        """Around a behaviour of one request and one answer."""
 
+        def run(requests: Iterator[Any], context: grpc.ServicerContext) -> Any:
+            with self._pool.visit(context.cancel) as visit:
+                call = Call(self._name, self._calls, context)
+                with call:
+                    request = call.came(_first(requests, visit))
+                    if self._guard.asks:
+                        self._guard.admit(self._method, context.invocation_metadata()).confine(request)
+                    return call.only(behavior(request, context))
+            return call.abort(context)
 
-def wrap_stream(
-    behavior: Callable[..., Any], method: str, pool: Pool, guard: Guard, *, many_requests: bool
-) -> Callable[..., Any]:
-    """A behaviour that answers with a stream, to one request or to many, as one that takes a stream."""
-    name = method.rpartition("/")[2]
+        return run
 
-    def run(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-        with pool.visit(context.cancel) as visit:
-            call = Call(name)
-            with call:
-                request: Any = requests
-                if many_requests:
-                    visit.working()  # what comes, and when, is ``arrivals.py``'s to watch
-                else:
-                    call.request = request = _first(requests, visit)
-                answers = _admitted(behavior, method, guard, request, context, many_requests=many_requests)
-                yield from visit.told(answers)
-            if call.error is not None:
-                status.abort(context, call.error)
+    def stream(self, behavior: Callable[..., Any], *, many_requests: bool) -> Callable[..., Any]:
+        """Around a behaviour that answers with a stream, to one request or to many."""
 
-    return run
+        def run(requests: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
+            with self._pool.visit(context.cancel) as visit:
+                call = Call(self._name, self._calls, context)
+                with call:
+                    if many_requests:
+                        visit.working()  # what comes, and when, is ``arrivals.py``'s to watch
+                        request: Any = requests
+                    else:
+                        request = call.came(_first(requests, visit))
+                    answers = self._admitted(behavior, request, context, many_requests=many_requests)
+                    yield from visit.told(answers, call.one_of_many)
+                if call.error is not None:
+                    call.abort(context)
+
+        return run
+
+    def _admitted(
+        self, behavior: Callable[..., Any], request: Any, context: grpc.ServicerContext, *, many_requests: bool
+    ) -> Iterable[Any]:
+        """The answers of a streaming behaviour, within what the call's token opens, for as long as it does."""
+        if not self._guard.asks:
+            return behavior(request, context)  # type: ignore[no-any-return]
+        permit = self._guard.admit(self._method, context.invocation_metadata())
+        if many_requests:
+            request = permit.incoming(request, Undecodable)
+        else:
+            permit.confine(request)
+        return permit.outgoing(behavior(request, context))
 
 
 def wrap_foreign(handler_behavior: Callable[..., Any], pool: Pool, *, streams: tuple[bool, bool]) -> Callable[..., Any]:
@@ -187,26 +203,6 @@ def wrap_foreign(handler_behavior: Callable[..., Any], pool: Pool, *, streams: t
     return run_stream if many_answers else run_unary
 
 
-def _admitted(
-    behavior: Callable[..., Any],
-    method: str,
-    guard: Guard,
-    request: Any,
-    context: grpc.ServicerContext,
-    *,
-    many_requests: bool,
-) -> Iterable[Any]:
-    """The answers of a streaming behaviour, within what the call's token opens, for as long as it does."""
-    if not guard.asks:
-        return behavior(request, context)  # type: ignore[no-any-return]
-    permit = guard.admit(method, context.invocation_metadata())
-    if many_requests:
-        request = permit.incoming(request, Undecodable)
-    else:
-        permit.confine(request)
-    return permit.outgoing(behavior(request, context))
-
-
 def _first(requests: Iterator[Any], visit: Visit) -> Any:
     """The one request of a call; the thread waits for it. Raises InvalidArgumentError when it is none."""
     request = next(requests, None)
@@ -223,11 +219,3 @@ def deadline_of(context: grpc.ServicerContext) -> Deadline:
     left = context.time_remaining()
     at = time.monotonic() + left if left is not None and left < _NEVER_SECONDS else None
     return Deadline(at=at, is_cancelled=lambda: not context.is_active())
-
-
-def _scope_hash(request: Any) -> str:
-    scope = getattr(request, "scope", None)
-    if scope is None:
-        return ""
-    key = f"{scope.agent_id}\0{scope.user_id}".encode()
-    return hashlib.blake2b(key, key=_SALT, digest_size=4).hexdigest()

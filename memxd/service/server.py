@@ -19,6 +19,7 @@ from memxd.listening import Listening
 from memxd.model import Limits
 from memxd.service import health
 from memxd.service.admin_servicer import AdminServicer
+from memxd.service.calls import CallLog
 from memxd.service.convert.admin import ProcessFacts
 from memxd.service.gate import Gate
 from memxd.service.guard import Guard
@@ -81,18 +82,20 @@ class Server:
         *,
         max_pending: int,
         with_reflection: bool,
+        calls: CallLog | None = None,
         guard: Guard | None = None,
         listening: Listening | None = None,
         connections: int = 1_000,
     ) -> None:
+        calls = calls or CallLog()
         self._gate = gate
         self._health = health.HealthServicer(HEALTH_NAMES)
-        interceptor = GateInterceptor(gate, guard or Guard(None))
+        interceptor = GateInterceptor(gate, guard or Guard(None), calls)
         self._listening = listening
         tuning = options(max_pending, connections, network=listening is not None)
         self._grpc = grpc.server(gate.calls, interceptors=[interceptor], options=tuning)
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryServicer(gate), self._grpc)
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts), self._grpc)
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(AdminServicer(gate, facts, calls), self._grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._grpc)
         if with_reflection:
             names = (_MEMORY, _ADMIN, health.SERVICE, reflection.SERVICE_NAME)

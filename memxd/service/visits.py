@@ -59,10 +59,12 @@ class Visit:
         self._since = None  # once is enough
         self._cancel()
 
-    def told(self, answers: Iterable[T]) -> Iterator[T]:
-        """The answers, waiting for the caller while each is sent."""
+    def told(self, answers: Iterable[T], note: Callable[[T], object] | None = None) -> Iterator[T]:
+        """The answers, waiting for the caller while each is sent; ``note`` is told of each."""
         try:
             for answer in answers:
+                if note is not None:
+                    note(answer)
                 self._since = time.monotonic()
                 yield answer
                 self._since = None

@@ -8,6 +8,7 @@ engine only, through the names below.
 from memxd.store.backup import Manifest
 from memxd.store.exporting import BEGINNING, Place, Whole
 from memxd.store.inserting import NewRow
+from memxd.store.jobs import Queued
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -35,6 +36,7 @@ __all__ = [
     "NewChunk",
     "NewRow",
     "Place",
+    "Queued",
     "ReadTxn",
     "Remembered",
     "Row",

@@ -19,6 +19,8 @@ DATABASE = "memxd.db"
 #: How long a statement waits for another process that holds the database (somebody's sqlite3 shell).
 BUSY_MILLISECONDS = 5_000
 _MEBIBYTE = 1 << 20
+#: Bytes that the write-ahead log's file keeps once it is folded; more is what a long reader held up.
+LOG_BYTES = 16 * _MEBIBYTE
 _COMMON = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA trusted_schema = OFF",
@@ -29,8 +31,8 @@ _WRITER = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA wal_autocheckpoint = 1000",
-    f"PRAGMA journal_size_limit = {16 * _MEBIBYTE}",
+    "PRAGMA wal_autocheckpoint = 3000",  # pages, below the log's size limit; those changed often are copied less often
+    f"PRAGMA journal_size_limit = {LOG_BYTES}",
     "PRAGMA cache_size = -32768",
 )
 #: Eight readers or more: what they read again is mostly upper pages of trees, and the system caches the rest.

@@ -39,7 +39,7 @@ class NewRow:
 
     ``chunks`` None = vector pending; ``()`` = nothing to embed (not pending). ``id`` and ``created_at`` None = made
     from the store's clock and id factory (only import brings its own). ``terms`` go to the indexes with the change.
-    ``content_hash`` None = made here.
+    ``content_hash``, ``fold_hash`` (memxd.text) None = made here.
     """
 
     scope: Scope
@@ -57,6 +57,7 @@ class NewRow:
     created_at: Micros | None = None
     terms: Terms | None = None
     content_hash: int | None = None
+    fold_hash: int | None = None
 
 
 class InsertWrites(RecordWrites):
@@ -77,14 +78,18 @@ class InsertWrites(RecordWrites):
         chunks: list[tuple[int, int, int, int, int, bytes]] = []
         rows: list[Row] = []
         changes: list[Change] = []
+        scope, number = None, 0
         for new in news:
+            if len(news) > 1:
+                self._context.between()
             rid += 1
-            number = self.scope_no(new.scope)
+            if new.scope is not scope:  # mostly the same for all
+                scope, number = new.scope, self.scope_no(new.scope)
             if new.id is not None and self._has(number, new.id):
                 raise DuplicateMemoryError("this scope has a memory of this id already", metadata={"id": new.id})
             memory, metadata = self._made(new, now)
             digest = content_hash(new.content) if new.content_hash is None else new.content_hash
-            fold = fold_hash(new.content)
+            fold = fold_hash(new.content) if new.fold_hash is None else new.fold_hash
             memories.append(_columns(rid, number, memory, metadata, digest, fold))
             tags += [(number, tag, rid) for tag in memory.tags]
             if memory.metadata:
@@ -129,7 +134,7 @@ class InsertWrites(RecordWrites):
             self._context.ids(created) if new.id is None else new.id,
             new.scope,
             new.content,
-            MemoryType(new.type),
+            new.type,
             codec.to_tags(new.tags) if new.tags else (),
             json.loads(facts) if new.metadata else {},
             new.importance + 0.0,

@@ -38,6 +38,13 @@ class Presence:
             "directory back and restart the daemon"
         )
 
+    def log_bytes(self) -> int:
+        """Size of the write-ahead log's file; 0 when it is not there."""
+        try:
+            return os.stat(self._log).st_size
+        except FileNotFoundError:
+            return 0
+
 
 def _identity(path: Path) -> tuple[int, int]:
     found = os.stat(path)

@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.durable import storage_error
 from memxd.index.lexical.child import Child, ChildError
 from memxd.index.lexical.files import DamagedError
 from memxd.index.lexical.segment import open_folder
 from memxd.index.lexical.state import State
 from memxd.model import Deadline
+from memxd.threads import Steady, at_rest, at_work
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
@@ -62,7 +64,7 @@ class Folding:
         self._failed_steps = 0  # ever
         self._not_before = 0.0
         self._resting = 0.0  # until when nothing begins by itself
-        self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
+        self._thread = Steady(self._run, "memxd-lexical", "has the keyword index written")
         self._thread.start()
 
     # -- other threads ----------------------------------------------------------------------------------------------
@@ -128,6 +130,7 @@ class Folding:
 
     def _run(self) -> None:
         while self._wait():
+            at_work()
             with self._busy:
                 try:
                     self._step()
@@ -150,6 +153,7 @@ class Folding:
 
     def _wait(self) -> bool:
         """Until there is work; False = stop."""
+        at_rest()
         idle_at = time.monotonic() + _IDLE_SECONDS
         while True:
             with self._wake:
@@ -204,7 +208,10 @@ class Folding:
         if self._child is None:
             self._child = Child(self._folder, self._stamp)
         job = self._state.job(seal=True)
-        self._child.ask({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        self._child.tell({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        reach("keyword.asked")
+        self._child.answer()
+        reach("keyword.written")
         committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:
             raise DamagedError("the commit is not there")

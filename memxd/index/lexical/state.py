@@ -21,6 +21,8 @@ from memxd.index.lexical.segment import Committed, LoadedSegment
 from memxd.index.lexical.tail import Tail
 
 _NONE = -1
+#: Scopes whose parts a snapshot remembers: the next search in one of them is spared looking them up.
+_PARTS = 64
 
 
 class Entry(NamedTuple):
@@ -41,6 +43,7 @@ class Snapshot(NamedTuple):
     tails: tuple[tuple[Segment, int, int, int], ...]
     numbers: Int32  # by number in ``State``: place among loaded and tails; the last one is -1, for "nowhere"
     epoch: int  # which set of committed segments it is of
+    by_scope: dict[int, list[Part]]  # what ``parts`` found lately
 
 
 class Frozen(NamedTuple):
@@ -56,11 +59,16 @@ class Frozen(NamedTuple):
     def parts(self, scope_no: int) -> list[Part]:
         """Each segment as the kernel takes it."""
         snapshot = self.snapshot
-        parts: list[Part] = [
-            (segment.handle, deaths, *segment.range_of(scope_no))
-            for segment, deaths in zip(snapshot.loaded, snapshot.deaths, strict=True)
-        ]
-        parts.extend(snapshot.tails)
+        parts = snapshot.by_scope.get(scope_no)
+        if parts is None:
+            parts = [
+                (segment.handle, deaths, *segment.range_of(scope_no))
+                for segment, deaths in zip(snapshot.loaded, snapshot.deaths, strict=True)
+            ]
+            parts.extend(snapshot.tails)
+            if len(snapshot.by_scope) >= _PARTS:
+                snapshot.by_scope.clear()
+            snapshot.by_scope[scope_no] = parts
         return parts
 
 
@@ -189,6 +197,7 @@ class State:
             tuple((tail.segment(), tail.dead, 0, len(tail)) for tail in tails),
             numbers,
             self._epoch,
+            {},
         )
 
     def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memxd.errors import IndexUnavailableError
+from memxd.failpoints import reach
 from memxd.index.durable import storage_error
 from memxd.index.vector.files import remove_others
 from memxd.index.vector.generation import Generation
@@ -67,6 +68,7 @@ class Holder:
                 self.current, latest = finish()
                 self.watermark = max(revision, latest)
                 self.state, self.message, self.dirty = IndexState.READY, "", True
+            reach("vector.swap")
             old.rows.close()
             self._settle()
 
@@ -80,4 +82,5 @@ class Holder:
 
     def _settle(self) -> None:
         self.save()
+        reach("vector.swapped")
         remove_others(self.directory, self.current.rows.generation, self.current.graph_names())

@@ -8,6 +8,7 @@ does not read the store. Called by the engine and, for changes, by the store's w
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,6 +35,10 @@ from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, In
 __all__ = ["VectorIndex"]
 
 _DEFAULT = VectorTuning()
+#: So many changes at once are an import's, which keeps cores busy for a while (seconds) ...
+_BULK, _BULK_SECONDS = 8, 1.0
+#: ... so that with fewer cores a search is done sooner without the help of a thread that has to wait for one.
+_ROOMY = 4
 
 
 class VectorIndex:
@@ -41,7 +46,9 @@ class VectorIndex:
 
     def __init__(self, directory: Path, identity: Identity, dot: DotKernel, tuning: VectorTuning) -> None:
         self._dot = dot
-        self.helpers = dot.Helpers(tuning.cores or _cores())  #: threads of ``begin``, and how many searches there are
+        self._cores = tuning.cores or _cores()
+        self._bulk_until = 0.0
+        self.helpers = dot.Helpers(self._cores)  #: threads of ``begin``, and how many searches there are
         self._holder = Holder(directory, identity, load(directory, identity))
         self._renewal = Renewal(self._holder, tuning)
         self._upkeep = Upkeep(tuning, self._renewal.due, self._renewal.renew, self._renewal_failed)
@@ -89,6 +96,8 @@ class VectorIndex:
         says why, keeps its watermark and takes no further changes until it is rebuilt or opened again.
         """
         holder = self._holder
+        if len(changes) >= _BULK:
+            self._bulk_until = time.monotonic() + _BULK_SECONDS
         with holder.lock:
             if holder.catch_up is not None:
                 holder.catch_up += changes
@@ -140,8 +149,10 @@ class VectorIndex:
         exact: bool = False,
         deadline: Deadline = NO_DEADLINE,
     ) -> Probe | None:
-        """Begin a ``search`` on another thread; None = not worth it or nobody is free. ``finish``, or ``drop`` of what
-        this answers, has to follow. Raises as ``search``."""
+        """Begin a ``search`` on another thread; None = not worth it, nobody is free, or an import has the cores.
+        ``finish``, or ``drop`` of what this answers, has to follow. Raises as ``search``."""
+        if self._cores < _ROOMY and time.monotonic() < self._bulk_until:
+            return None
         probe = self._probe(query, selection, k, exact, deadline)
         return probe if probe.hand_over(self.helpers, self._renewal.tuning.worth) else None
 
