@@ -60,8 +60,7 @@ def _scope(value: Scope) -> Scope:
 
 
 def _scope_part(field: str, text: str) -> str:
-    # More is not even looked at: that would take a second for as much as a message holds.
-    part = trim(text) if len(text) <= 16 * Limits.SCOPE_PART else text
+    part = trim(text) if len(text) <= 16 * Limits.SCOPE_PART else text  # more would take a second to look at
     if len(part) > Limits.SCOPE_PART:
         raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if is_blank(part):
