@@ -90,7 +90,7 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
 
 .PHONY: fuzz
-fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 [--agents]"
+fuzz: env-test ## Random and damaged requests, socket bytes, files and indexes; ARGS="--seed 7 --seconds 600 [--what index]"
 	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
 
 .PHONY: torture

@@ -86,12 +86,7 @@ class Config:
         high=65_536,
     )
     max_streams: int = _setting(
-        16,
-        "StoreMany streams at once; more are refused with OVERLOADED.",
-        "int",
-        unit="streams",
-        low=1,
-        high=256,
+        16, "StoreMany streams at once; more are refused with OVERLOADED.", "int", unit="streams", low=1, high=256
     )
     stream_idle_seconds: float = _setting(
         300.0,

@@ -1,7 +1,7 @@
 """The data directory: made for this user alone, or refused; and the key that hides names in the log.
 
-Owns what must be right before a file is opened in it: mode 0700, this user's, on a way that nobody else can bend.
-Called by ``daemon.py``, when a service is installed, and by the verbs that work on the files without a daemon.
+Owns that rule (mode 0700, this user's, on a way that nobody else can bend) and the key's file. Called by ``daemon.py``,
+when a service is installed, and by the verbs that work on the files without a daemon.
 """
 
 from __future__ import annotations

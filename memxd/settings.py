@@ -26,6 +26,10 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
 
+#: Characters of a wrong value that a message repeats.
+_SHOWN = 120
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting: its names, its type and limits, and what it is for.
@@ -69,12 +73,21 @@ class Setting:
         """The value in its own type. Text is parsed. Raises ConfigError naming key, place and limit."""
         try:
             return _PARSERS[self.kind](self, value)
-        except (ValueError, TypeError) as error:
-            shown = "the value given" if self.secret else repr(value)
+        except (ValueError, TypeError, OverflowError) as error:
+            shown = "the value given" if self.secret else _shown(value)
             raise ConfigError(
                 f"{self.name} ({where}): {shown} is not allowed; it must be {self.limit or 'text'}",
                 metadata={"key": self.name, "where": where},
             ) from error
+
+
+def _shown(value: object) -> str:
+    """The value for a message, not longer than a line."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits, which Python refuses to write out
+        return "the value given"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def unknown(name: str, where: str, known: Iterable[str], prefix: str = "") -> ConfigError:
@@ -98,7 +111,9 @@ def read_file(path: Path, settings: Mapping[str, Setting]) -> dict[str, Any]:
             raw = tomllib.load(stream)
     except OSError as error:
         raise ConfigError(f"cannot read the config file {where}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise ConfigError(f"the config file {where} is not valid TOML: nested too deep") from error
+    except ValueError as error:  # syntax, encoding, a number of thousands of digits
         raise ConfigError(f"the config file {where} is not valid TOML: {error}") from error
     _check_mode(where, mode, secret=any(n in settings and settings[n].secret for n in raw))
     return {name: _from_toml(name, value, where, settings) for name, value in raw.items()}

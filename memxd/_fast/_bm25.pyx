@@ -16,7 +16,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
-from memxd._fast.bm25_py import OUTSIDE, WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.lists import OUTSIDE
 
 cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:
@@ -126,7 +127,7 @@ cdef enum:
     DENSE_SHARE = 32  # a list is made dense that holds at least the 32nd part of the documents
     DENSE_PAD = 4  # read, but never looked at, behind the last document
     FILTER_LEAST = 16  # shorter lists have no filter
-    FILTER_BITS = 16  # of a filter for each posting, at least
+    FILTER_BITS = 32  # of a filter for each posting, at least
     EXTRA_BYTES = 67_108_864  # of all dense lists and filters together; the rest is searched
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 

@@ -19,6 +19,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from memxd._fast.lists import cut_list
+
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
 UInt8: TypeAlias = npt.NDArray[np.uint8]
@@ -28,8 +30,6 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: A packed frequency or length that is this large stands for itself or more.
 LARGE = 65_535
-#: What is said of a list that does not lie within its words.
-OUTSIDE = "a term points outside the postings"
 #: Weights of terms that a question may have.
 WEIGHT_MIN, WEIGHT_MAX = 1e-6, 1e6
 
@@ -112,15 +112,6 @@ class Postings:
         return int(self.frequencies[at]) if at < self.size and self.docs[at] == doc else 0
 
 
-def cut_list(words: Int32, count: int, offset: int, size: int) -> tuple[Int32, UInt32, Int32]:
-    """``docs``, ``packed`` and ``more`` of the list of ``Postings.cut``."""
-    at = offset // 4
-    stop = at + size // 4
-    if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
-        raise ValueError(OUTSIDE)
-    return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]
-
-
 #: A segment, the deaths that this search sees in it, and the documents low..high-1 that hold the scope (all of them
 #: when the segment has ``scopes``).
 Part: TypeAlias = tuple[Segment, int, int, int]
@@ -180,14 +171,14 @@ def score(
     ``postings``: segment by segment the list of each term, None = no document. ``weights`` of the t terms, in
     WEIGHT_MIN..WEIGHT_MAX. ``rows`` and ``total``: the scope's living documents and the sum of their lengths. A term
     says weight * ln(1 + (R - d + 1/2) / (d + 1/2)) with d = df + prior, R = rows + prior_rows: ``priors`` float64[t]
-    >= 0 and at most ``prior_rows``, None = 0. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
-    rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or None,
-    says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b`` 0..1.
-    Raises ValueError for what is out of range."""
-    weights = np.array(weights, np.float64)
-    priors = np.zeros(len(weights)) if priors is None else priors
-    _check(weights, priors, prior_rows, rows, total, k1, b, k)
-    terms = len(weights)
+    >= 0 and at most ``prior_rows``, None = 0. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask``
+    uint8 by rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or
+    None, says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b``
+    0..1. Raises ValueError for what is out of range."""
+    counts = np.array(weights, np.float64)
+    terms = len(counts)
+    held = np.zeros(terms) if priors is None else priors
+    _check(counts, held, prior_rows, rows, total, k1, b, k)
     if len(postings) != len(segments) * terms:
         raise ValueError("postings are not segments x terms")
     if len(also_places) != 2 * len(also) or (places is not None and len(places) != 2 * len(rids)):
@@ -203,12 +194,12 @@ def score(
     if (df > rows).any():
         raise ValueError("fewer rows than documents with a term")
     idf = np.array([math.log(1.0 + ((rows - n) + 0.5) / (n + 0.5)) if n else 0.0 for n in df.tolist()], np.float64)
-    said = _said(weights, priors, prior_rows, rows, df)
+    said = _said(counts, held, prior_rows, rows, df)
     fixed, slope = k1 * (1.0 - b), (k1 * b / average if average > 0.0 else 0.0)
     sums, match = [], []
     for number, (segment, _, _, _) in enumerate(segments):
         lists = postings[number * terms : (number + 1) * terms]
-        sums.append(_sums(segment, lists, idf * weights, k1, fixed, slope))
+        sums.append(_sums(segment, lists, idf * counts, k1, fixed, slope))
         match.append(_match(segment, lists, said))
     best = _best(segments, owns, sums, match, rids, k)
     extra = _also(segments, owns, sums, match, rids, also, also_places)

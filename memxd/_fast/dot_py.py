@@ -9,6 +9,8 @@ Called by ``index/vector``. A NaN never counts as a match.
 from __future__ import annotations
 
 import heapq
+import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +48,12 @@ class Effort(NamedTuple):
     one, and at a second one when fewer than half of the expected rows near the question are selected; below 1 = such a
     second look is not worth while, and the walk ends as if beyond its budget with nothing found. ``needed``:
     selected rows that make a second look superfluous. ``budget``: vectors compared after which it stops. ``share``:
-    which part (0..1) of the graph's rows is selected."""
+    which part (0..1) of the graph's rows is selected.
+
+    A question that is far from all rows has many that are about equally near. It is taken for such when its first look
+    has compared more than ``many`` vectors, or when the nearest row is more than ``far`` times as far from it as, on
+    the average, from its own neighbours (far = 1 - cosine). Its first look then goes on with a beam twice as wide, up
+    to ``most``, until the best ``near / 2`` rows stay the same; a second look is of ``wide``."""
 
     near: int
     some: int
@@ -54,6 +61,9 @@ class Effort(NamedTuple):
     needed: int
     budget: int
     share: float
+    many: int = sys.maxsize
+    far: float = math.inf
+    most: int = 0
 
 
 def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
@@ -179,6 +189,8 @@ class _Walk:
         self._met: set[int] = set()
         self._open: list[tuple[float, int]] = []  # (-cosine, row)
         self._found: list[tuple[float, int]] = []  # (cosine, -row)
+        self._offered: list[tuple[float, int]] = []  # all that ever was, likewise
+        self._looked_at: set[int] = set()
 
     def look(self, rids: I32) -> list[int]:
         """The rows found, in no order."""
@@ -187,12 +199,14 @@ class _Walk:
         effort = self._effort
         self._begin_at(self._descend())
         self._spread()
-        rows = [-row for _, row in self._found]
-        selected = [row for row in rows if self.selected(row)]
-        enough = 2.0 * len(selected) >= effort.share * len(rows)
-        if len(selected) >= effort.needed and enough:
+        lost = bool(self._found) and self._lost(-max(self._found)[1])
+        selected, enough = self._selected_found()
+        if lost and enough and len(selected) >= effort.needed and effort.most > min(effort.near, self._nodes):
+            self._look_wider()
+            lost, (selected, enough) = False, self._selected_found()
+        if not lost and enough and len(selected) >= effort.needed:
             return selected
-        self._beam = effort.some if enough else effort.wide
+        self._beam = effort.some if enough and not lost else effort.wide
         if self._beam < 1:
             self.scored = effort.budget + 1
             return []
@@ -212,6 +226,47 @@ class _Walk:
         """Alive, and its rid let through."""
         rid = int(self._by_row[row])
         return 0 <= rid < len(self._mask) and bool(self._mask[rid])
+
+    def _selected_found(self) -> tuple[list[int], bool]:
+        """The selected ones of the found rows, and whether they are at least half as many as could be expected."""
+        selected = [-row for _, row in self._found if self.selected(-row)]
+        return selected, 2.0 * len(selected) >= self._effort.share * len(self._found)
+
+    def _look_wider(self) -> None:
+        """Twice the beam, as if it had been so wide from the beginning, until the best stay the same."""
+        rank = max(1, min(self._effort.near, self._nodes) // 2)
+        best = sorted(self._found)[-rank:]
+        while self._beam < (beam := min(2 * self._beam, self._effort.most, self._nodes)):
+            if self.scored > self._effort.budget:
+                return
+            self._beam, before = beam, best
+            self._found = sorted(self._offered)[-beam:]
+            self._open = [(-cosine, -row) for cosine, row in self._offered if -row not in self._looked_at]
+            heapq.heapify(self._open)
+            self._spread()
+            best = sorted(self._found)[-rank:]
+            if best == before:
+                return
+
+    def _lost(self, row: int) -> bool:
+        """Whether the question is far from everything; ``row`` is the nearest one."""
+        effort = self._effort
+        if self.scored > effort.budget:
+            return False
+        if self.scored > effort.many:
+            return True
+        if not effort.far < math.inf:
+            return False
+        links = self._graph.links[row]
+        links = links[(links >= 0) & (links < self._nodes)]
+        place = self._matrix[row].astype(np.float32)
+        cosines = [c for c in dot_rows(place, self._matrix, links).tolist() if c == c]
+        self.scored += len(cosines)
+        own = float(dot_rows(self._query, self._matrix, np.array([row], np.int32))[0])
+        total = 0.0
+        for cosine in cosines:  # one by one: ``sum`` compensates for rounding
+            total += cosine
+        return bool(cosines) and 1.0 - own > effort.far * (1.0 - total / len(cosines))
 
     def _cosine(self, row: int) -> float:
         self.scored += 1
@@ -241,6 +296,7 @@ class _Walk:
 
     def _offer(self, row: int, cosine: float, counts: bool) -> None:
         full = len(self._found) == self._beam
+        self._offered += [(cosine, -row)] if cosine == cosine else []
         if cosine != cosine or (full and (cosine, -row) <= self._found[0]):
             return
         heapq.heappush(self._open, (-cosine, row))
@@ -268,5 +324,6 @@ class _Walk:
             distance, row = heapq.heappop(self._open)
             if len(self._found) == self._beam and self._found[0] > (-distance, -row):
                 break
+            self._looked_at.add(row)
             for other in self._gather(row):
                 self._offer(other, self._cosine(other), True)

@@ -136,7 +136,11 @@ def _find(mapped: Bytes, tables: bytes, key: bytes) -> tuple[int, int, int] | No
             raise struct.error
         size, _ = _SIZES.unpack_from(mapped, at)
         at += _SIZES.size
-        if size == len(key) and mapped[at : at + size] == key:
+        if size != len(key):
+            continue
+        if at + size > len(mapped):
+            raise struct.error
+        if mapped[at : at + size] == key:
             place: tuple[int, int, int] = _PLACE.unpack_from(mapped, at + size)
             return place
     return None

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memxd.cli import undoing
+from memxd.cli.erasing import SLICE, Step, erase, in_every_state
 from memxd.cli.listing import brief
 from memxd.cli.moving import shown
 from memxd.cli.scope import Session, verb
@@ -23,23 +24,13 @@ from memxd.errors import MemoryNotFoundError, MemxdError
 if TYPE_CHECKING:
     from memxd.model import Filter, Memory
 
-#: How many are erased or archived between two looks at how far it is.
-_SLICE = 500
 #: Calls at once where each memory needs one of its own; the daemon commits together what arrives together.
 _AT_ONCE = 8
 #: Memories that a dry run shows.
 _FIRST = 5
-#: Seconds that a slice of an erasure may take, at least: an overwritten page costs more than a read one.
-_PATIENCE = 60.0
 
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of memories; or give filter flags instead.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many it would be, and show the first few.")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    done: int
-    total: int
 
 
 def register(app: typer.Typer) -> None:
@@ -142,44 +133,13 @@ def _forget_many(session: Session, *, dry_run: bool, yes: bool) -> None:
         raise typer.BadParameter("standard input is no terminal to ask on; give --yes, or look with --dry-run")
     count = session.client.delete_many(session.filter, dry_run=True)
     if dry_run:
-        _would(session, "would erase", count, _in_every_state(session.filter), "deleted_count")
+        _would(session, "would erase", count, in_every_state(session.filter), "deleted_count")
         return
     if not yes:
         question = f"Erase {_memories(count)} of agent {settings.agent!r}, user {settings.user!r} for good?"
         if count and not typer.confirm(question, err=True):
             raise typer.Exit(5)
-    _told(session, _erase(session, count), dry_run=False)
-
-
-def _erase(session: Session, count: int) -> int:
-    """A few at once, all or nothing; many in slices, the oldest first: a break leaves the rest as it was."""
-    patience = max(_PATIENCE, session.settings.timeout or 0.0)
-    if count <= _SLICE:
-        return session.client.delete_many(session.filter, timeout=patience)
-    done = 0
-    for step in shown(session.out, "erasing", _slices(session, count, patience)):
-        done = step.done
-    return done
-
-
-def _slices(session: Session, count: int, patience: float) -> Iterator[_Step]:
-    wanted, done = _in_every_state(session.filter), 0
-    while True:
-        page = session.client.list(filter=wanted, order="created_at_asc", page_size=_SLICE)
-        ids = frozenset(memory.id for memory in page.memories)
-        erased = session.client.delete_many(replace(wanted, ids=ids), timeout=patience) if ids else 0
-        done += erased
-        yield _Step(done, max(count, done))
-        if not erased:
-            return
-
-
-def _in_every_state(wanted: Filter | None) -> Filter:
-    """What DeleteMany means by a filter, for a list."""
-    from memxd.model import NO_FILTER, State
-
-    wanted = wanted or NO_FILTER
-    return wanted if wanted.states else replace(wanted, states=frozenset(State))
+    _told(session, erase(session, count), dry_run=False)
 
 
 # -- there and back ----------------------------------------------------------------------------------------------------
@@ -237,7 +197,7 @@ def _changed(
     wanted = _in(state, session.filter)
     total, first = session.client.count(wanted), []
 
-    def steps() -> Iterator[_Step]:
+    def steps() -> Iterator[Step]:
         done = 0
         for error in _outcomes(session, wanted, change):
             if error is None:
@@ -245,7 +205,7 @@ def _changed(
             else:
                 first.append(error)
                 session.out.note(str(error))
-            yield _Step(done, max(total, done))
+            yield Step(done, max(total, done))
 
     steps_done = [step.done for step in shown(session.out, "changing", steps())]
     return steps_done[-1] if steps_done else 0, first[0] if first else None
@@ -269,7 +229,7 @@ def _outcomes(
     token = ""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         while True:
-            page = session.client.list(filter=wanted, order="created_at_asc", page_size=_SLICE, page_token=token)
+            page = session.client.list(filter=wanted, order="created_at_asc", page_size=SLICE, page_token=token)
             yield from threads.map(one, page.memories)
             token = page.next_page_token
             if not token:

@@ -21,7 +21,7 @@ _PROBLEMS = 5
 
 
 #: Names in the data directory of what was there before something.
-_COPIES = ("before-restore-*", "memxd.db.schema-*")
+_COPIES = ("before-restore-*", "before-migration-*")
 
 
 class _Step(Protocol):

@@ -76,7 +76,8 @@ class WorkerPool:
         finally:
             with self._change:
                 self._here -= 1
-                self._change.notify_all()
+                if self._closed:  # else nobody waits for that, and each thread that wakes up takes the interpreter
+                    self._change.notify_all()
 
     def submit(self, work: Callable[[], T], *, urgent: bool) -> Future[T]:
         """Queue a job; EmbedderUnavailableError when the pool is closed."""

@@ -21,6 +21,7 @@ from memxd.engine.rebuilding import Index, Rebuilding, public
 from memxd.errors import CancelledError, MemxdError
 from memxd.failpoints import reach
 from memxd.index.columns import Columns
+from memxd.index.durable import clear_way
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
@@ -49,7 +50,8 @@ REPLAYED = 50_000
 _REPLAYED_AT_ONCE = 500
 #: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
 _REST_SECONDS = 3.0
-_PAUSE_SECONDS = 1.0  # after a flush that failed
+_PAUSE_SECONDS = 1.0  # after a flush that failed, and between two tries to write what a disk refused
+_MEND_SECONDS = 5.0  # until the next round, when an index could not be built anew in this one
 
 
 class Indexes:
@@ -86,7 +88,7 @@ class Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
         folders = [directory / n for n in ("columns", "vector", "keyword")]
         for folder in folders:
-            _clear_way(folder)
+            clear_way(folder)
 
         def opened() -> Indexes:
             mine = store.identity
@@ -153,7 +155,7 @@ class Indexes:
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
             reach("commit.index")
-        if any(map(self._is_due, FLUSH_CHANGES)):
+        if self.vector.waits or any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 
     def _is_due(self, kind: IndexKind) -> bool:
@@ -203,7 +205,12 @@ class Indexes:
         next_round = time.monotonic() + FLUSH_SECONDS
         while True:
             at_rest()
-            self._wake.wait(max(0.0, next_round - time.monotonic()))
+            until = max(0.0, next_round - time.monotonic())
+            if self.vector.waits:
+                self._stop.wait(min(_PAUSE_SECONDS, until))
+                self.vector.retry()
+            else:
+                self._wake.wait(until)
             self._wake.clear()
             at_work()
             if self._stop.is_set():
@@ -214,6 +221,8 @@ class Indexes:
                     continue
                 next_round = time.monotonic() + FLUSH_SECONDS
                 self._mend()
+                if not all(map(self.is_whole, IndexKind)):
+                    next_round = time.monotonic() + _MEND_SECONDS
                 durable = self.flush(until_stop)
                 if rounds % COUNTERS_EVERY == COUNTERS_EVERY - 1:
                     self.columns.flush(until_stop)
@@ -248,7 +257,7 @@ class Indexes:
         self._store.require_present()
         problem: MemxdError | None = None
         for index in self._by_kind.values():
-            if index.durable_watermark == index.watermark:
+            if index.durable_watermark == index.watermark and not (index is self.vector and self.vector.waits):
                 continue
             try:
                 index.flush(deadline)
@@ -289,10 +298,3 @@ class Indexes:
             except (MemxdError, OSError) as error:
                 text = error.message if isinstance(error, MemxdError) else error.strerror
                 log.warning("the %s index was not written, the next start makes up for it: %s", kind.name.lower(), text)
-
-
-def _clear_way(folder: Path) -> None:
-    """Remove what stands in the place of an index's folder and is none: indexes are disposable."""
-    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
-        log.warning("%s is no folder and is removed: that index is built anew", folder.name)
-        folder.unlink()

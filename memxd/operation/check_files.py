@@ -125,7 +125,8 @@ def check_schema(data_dir: Path, running: int | None) -> list[Finding]:
         version = look_at(path) if running is None else running
     except MemxdError as error:
         reason = "the daemon does not start on a damaged database; it is left as it is"
-        return [problem("schema", error.message, reason, "restore a backup")]
+        command = "memx restore FOLDER --move-aside"
+        return [problem("schema", error.message, reason, "restore a backup; what is there is kept beside", command)]
     if version > newest:
         text = f"the database has schema version {version}, this memxd knows {newest}"
         reason = "a newer memxd wrote it; this one does not touch it"

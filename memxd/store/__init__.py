@@ -7,6 +7,7 @@ engine only, through the names below.
 
 from memxd.store.backup import Manifest
 from memxd.store.exporting import BEGINNING, Place, Whole
+from memxd.store.importing import Taken
 from memxd.store.inserting import NewRow
 from memxd.store.jobs import Queued
 from memxd.store.store import Store
@@ -43,6 +44,7 @@ __all__ = [
     "RowPage",
     "ScopeTotals",
     "Store",
+    "Taken",
     "Terms",
     "Totals",
     "Version",

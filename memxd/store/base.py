@@ -227,6 +227,11 @@ class WriteBase(ReadBase):
     def _now(self) -> Micros:
         return self._context.clock()
 
+    def _last(self, table: str) -> int:
+        """The highest number that a row of the table ever had."""
+        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        return int(found[0]) if found else 0
+
     def _next_revision(self) -> int:
         self._revision += 1
         return self._revision

@@ -25,9 +25,10 @@ from memxd.text import cjk_share, content_hash, fold_hash
 _MEMORIES = """INSERT INTO memories(rid, scope_no, id, type, state, own_state, importance_bits, created_at, updated_at,
  event_at, valid_until, own_valid_until, private, vector_pending, revision, content_hash, fold_hash, source, tags,
  metadata, content)"""
-_CHUNKS = "INSERT INTO chunks(vid, rid, number, start, stop, vector)"
-_TAGS = "INSERT INTO memory_tags(scope_no, tag, rid)"
-_FACTS = "INSERT OR IGNORE INTO memory_facts(scope_no, fact, rid)"
+#: What stands beside a memory, for ``insert_rows``.
+CHUNK_ROWS = "INSERT INTO chunks(vid, rid, number, start, stop, vector)"
+TAGS = "INSERT INTO memory_tags(scope_no, tag, rid)"
+FACTS = "INSERT OR IGNORE INTO memory_facts(scope_no, fact, rid)"
 _ACTIVE = int(State.ACTIVE)
 
 _memory, _features, _change, _chunk = quick(Memory), quick(RowFeatures), quick(Change), quick(Chunk)
@@ -103,9 +104,9 @@ class InsertWrites(RecordWrites):
             features = _row_features(rid, number, memory, digest, fold)
             changes.append(_change(memory.revision, rid, features, new.content, tuple(told), (), new.terms))
         self._insert_all(_MEMORIES, memories)
-        self._insert_all(_TAGS, tags)
-        self._insert_all(_FACTS, facts)
-        self._insert_all(_CHUNKS, chunks)
+        self._insert_all(TAGS, tags)
+        self._insert_all(FACTS, facts)
+        self._insert_all(CHUNK_ROWS, chunks)
         for change in changes:
             self._late.add_change(change.revision, change.rid, now, TEXT | CHUNKS, None)
         self.changes += changes
@@ -113,11 +114,6 @@ class InsertWrites(RecordWrites):
 
     def _insert_all(self, head: str, rows: Sequence[tuple[Any, ...]]) -> None:
         insert_rows(self._connection, head, rows)
-
-    def _last(self, table: str) -> int:
-        """The highest number that a row of the table ever had."""
-        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        return int(found[0]) if found else 0
 
     def _has(self, number: int, identity: str) -> bool:
         return bool(

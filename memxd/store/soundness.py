@@ -70,7 +70,8 @@ def is_damage(error: BaseException) -> bool:
 def damaged(path: Path, what: object) -> DatabaseDamagedError:
     """The refusal to start on a damaged database."""
     return DatabaseDamagedError(
-        f"the database {path} is damaged ({what}) and is left as it is: restore a copy of it (stop the daemon, put "
-        f'memxd.db back, remove memxd.db-wal), or save what can be read by: sqlite3 "{path}" .recover | '
-        "sqlite3 recovered.db"
+        f"the database {path} is damaged ({what}) and is left as it is: put a backup in its place, which keeps it "
+        "beside (memx restore FOLDER --move-aside), or save what can be read: "
+        f'sqlite3 "{path}" .recover | sqlite3 recovered.db '
+        "(the sqlite3 program of some distributions has no .recover; that of sqlite.org has)"
     )

@@ -22,7 +22,7 @@ from memxd.errors import MemxdError
 from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
-from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES, storage_error
+from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES
 from memxd.store.jobs import Inbox, Job, Queued
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
@@ -164,7 +164,7 @@ class Writer:
             self._connection.execute("RELEASE member")
         except BaseException as error:
             whole = self._undo(txn, mark)
-            job.future.set_exception(_refusal(error))
+            job.future.set_exception(self._refusal(error))
             if not whole:
                 lost = error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError("rolled back")
                 self._abort(done, lost)
@@ -219,8 +219,17 @@ class Writer:
             self._connection.execute("ROLLBACK")
         self._context.counters.aborted()
         self._context.recent.changed(self._context.recent.revision, {})
+        refusal = self._refusal(error) if members else error
         for job, _ in members:
-            job.future.set_exception(_refusal(error))
+            job.future.set_exception(refusal)
+
+    def _refusal(self, error: BaseException) -> BaseException:
+        """What the caller sees of an error on this thread."""
+        if not isinstance(error, sqlite3.Error):
+            return error
+        refusal = self._presence.meaning(error)
+        refusal.__cause__ = error
+        return refusal
 
     # -- between groups --------------------------------------------------------------------------------------------
 
@@ -267,15 +276,6 @@ class Writer:
         if error is not None and not self._failing:
             _log.warning("counters, request ids or the log could not be tidied, will try again: %s", error)
         self._failing = error is not None
-
-
-def _refusal(error: BaseException) -> BaseException:
-    """What the caller sees of an error on the writer thread."""
-    if not isinstance(error, sqlite3.Error):
-        return error
-    refusal = storage_error(error)
-    refusal.__cause__ = error
-    return refusal
 
 
 def _tell(listener: Callable[[T], None], news: T) -> None:

@@ -78,7 +78,7 @@ def test_a_newer_database_is_refused_with_both_versions(bench: Any) -> None:
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memxd.db"
     path.write_bytes(b"not a database, but somebody's file" * 100)
-    with pytest.raises(DatabaseDamagedError, match=r"memxd\.db is damaged .*left as it is: restore a copy"):
+    with pytest.raises(DatabaseDamagedError, match=r"memxd\.db is damaged .*left as it is: put a backup"):
         Store.open(tmp_path, clock=lambda: 0, ids=str)
     assert path.read_bytes().startswith(b"not a database")
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,9 @@ class Kill:
 class Process:
     """One folder, and the daemon that is started in it again and again."""
 
-    def __init__(self, folder: Path, embedder: str = "hashing", extra: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, embedder: str = "hashing", prefix: Sequence[str] = ()) -> None:
+        """``prefix``: a command that runs another one, put before the daemon's."""
+        self._prefix = prefix
         self.folder, self.embedder = folder, embedder
         self.socket, self.data_dir = folder / "run" / "m.sock", folder / "data"
         self.trigger, self.reached_file = folder / "trigger", folder / "reached"
@@ -57,13 +59,12 @@ class Process:
             "HOME": str(folder),
             "GRPC_VERBOSITY": "NONE",
             "MEMXD_DATA_DIR": str(self.data_dir),
-            **(extra or {}),
         }
 
     def _command(self, kill: Kill, *words: str) -> list[str]:
         wanted = {"point": kill.point, "hit": kill.hit, "delay": kill.delay, "steps": self.steps}
         wanted |= {"trigger": str(self.trigger), "reached": str(self.reached_file)}
-        return [sys.executable, str(ENTRY), json.dumps(wanted), *words]
+        return [*self._prefix, sys.executable, str(ENTRY), json.dumps(wanted), *words]
 
     def begin(self, kill: Kill = Kill(), *flags: str) -> None:
         """Start the daemon and return at once."""

@@ -32,7 +32,8 @@ RANDOM = "at random"
 STARTING = "while starting"
 #: What the operator does all the time, so that a point comes by; "" = the clients alone reach it.
 OPERATION = {
-    "checkpoint": "compact", "file": "flush", "vector.data": "flush", "vector.swap": "rebuild", "keyword": "flush",
+    "checkpoint": "compact", "file": "flush", "vector.data": "flush", "vector.swap": "rebuild",
+    "vector.swapped": "rebuild", "keyword": "flush",
     "keyword.moved": "rebuild", "keyword.replaced": "rebuild", "backup": "backup", "compact": "compact",
 }  # fmt: skip
 #: Points of which one process comes by many: not always the first time.

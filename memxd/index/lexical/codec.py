@@ -27,7 +27,7 @@ from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
-from memxd._fast.bm25_py import cut_list
+from memxd._fast.lists import cut_list
 from memxd.index.lexical.hits import Int32, Int64, UInt32
 from memxd.index.lexical.packing import frequencies, pack
 from memxd.index.lexical.postings import Flat

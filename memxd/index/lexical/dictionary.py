@@ -1,8 +1,8 @@
 """Where a segment's posting lists stand: one term looked up in a mapped ``.trm``.
 
 Owns ``Dictionary``, which opens Whoosh's hash table of terms as ``codec`` writes it; a kernel reads it
-(``text_py.find_term``). Whoosh's own reader finds the same in twenty times the time, and a search for new words asks every
-segment for each of them. Knows no postings. Used by ``segment``.
+(``text_py.find_term``). Whoosh's own reader finds the same in twenty times the time, and a search for new words asks
+every segment for each of them. Knows no postings. Used by ``segment``.
 """
 
 from __future__ import annotations

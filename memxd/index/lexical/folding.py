@@ -61,7 +61,7 @@ class Folding:
         self._changed_at = time.monotonic()
         self._tidied: tuple[str, ...] = ()  # the segments that the last try left
         self._failures = 0  # in a row
-        self._failed_steps = 0  # ever
+        self._begun = self._failed_last = 0  # tries ever begun; which of them failed last
         self._not_before = 0.0
         self._resting = 0.0  # until when nothing begins by itself
         self._thread = Steady(self._run, "memxd-lexical", "has the keyword index written")
@@ -87,9 +87,9 @@ class Folding:
         DeadlineExceededError, CancelledError."""
         target = self._state.changes
         with self._wake:
-            failed = self._failed_steps
+            begun = self._begun  # one that is under way may fail of what is over by now
             while self._state.committed < target:
-                if self._failed_steps != failed or self._stopping:
+                if self._failed_last > begun or self._stopping:
                     raise refusal(self._error) if self._error else IndexUnavailableError("the keyword index is closing")
                 deadline.check()
                 self._asked = True
@@ -160,7 +160,7 @@ class Folding:
                 if self._stopping:
                     return False
                 now = time.monotonic()
-                if now >= self._not_before and self._due(now):
+                if (self._asked or now >= self._not_before) and self._due(now):
                     return True
                 idle = now >= idle_at and self._child is not None
                 if not idle:
@@ -204,7 +204,9 @@ class Folding:
         return max(0.01, self._tidy_in(now))
 
     def _step(self) -> None:
-        self._asked, self._since = False, None
+        with self._wake:
+            self._begun += 1
+            self._asked, self._since = False, None
         if self._child is None:
             self._child = Child(self._folder, self._stamp)
         job = self._state.job(seal=True)
@@ -242,7 +244,7 @@ class Folding:
         self._end_child()
         with self._wake:
             self._failures += 1
-            self._failed_steps += 1
+            self._failed_last = self._begun
             self.message, self._error = refusal(error).message, error
             self.damaged |= isinstance(error, DamagedError) or (isinstance(error, ChildError) and error.damaged)
             self._since = self._since or time.monotonic()

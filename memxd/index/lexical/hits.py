@@ -78,8 +78,8 @@ class LexicalHits(NamedTuple):
     ``scores``: float64[n], > 0. ``match``: float64[n], 0..1, the share of the question's informativeness that the row
     holds. ``also_scores``, ``also_match``: float64[len(also)], 0.0 where no term matches or the row is not selected.
     ``term_idf`` float64[t] and ``term_df`` int64[t] (rows of the scope with the term): of each of ``terms``, the
-    question's. ``rows`` = rows of the scope that the index holds (N of the idf), ``average_length`` their mean length in
-    positions.
+    question's. ``rows`` = rows of the scope that the index holds (N of the idf), ``average_length`` their mean length
+    in positions.
     """
 
     rids: Int32

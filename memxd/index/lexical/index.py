@@ -26,8 +26,9 @@ from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTe
 from memxd.index.lexical.rebuilding import build, entry_of
 from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
+from memxd.index.lexical.snapshot import Frozen
 from memxd.index.lexical.stamp import stamp
-from memxd.index.lexical.state import Entry, Frozen, State
+from memxd.index.lexical.state import Entry, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
 __all__ = ["Asked", "LexicalIndex"]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memxd._fast.bm25_py import Bm25Kernel, Part, Postings, Scored
 from memxd.index.lexical.hits import Int32, LexicalHits, Prior, QueryTerms, SelectedRows
-from memxd.index.lexical.state import Frozen
+from memxd.index.lexical.snapshot import Frozen
 from memxd.model import TermMatch
 
 #: Up to so many selected rows may be looked up one by one instead of reading lists.

@@ -40,6 +40,8 @@ from memxd.index.lexical.hits import Bools, Int32
 #: Row ids are dense: one beyond this is not ours, and arrays by rid would not fit in memory.
 RID_LIMIT = 1 << 28
 _CACHED_TERMS = 50_000
+#: Of a term that was not asked for yet; no posting list is it.
+_UNKNOWN: Any = object()
 #: Files of postings up to so many bytes are read rather than mapped: no search has to ask whether they are still whole.
 _READ_BYTES = 4 << 20
 
@@ -134,16 +136,12 @@ class LoadedSegment:
         try:
             return [known[term] for term in terms]
         except KeyError:
-            pass
-        if not self._names.holds():
-            raise DamagedError(f"{self.segment_id} was cut short")
-        return [self._found(term) for term in terms]
+            if not self._names.holds():
+                raise DamagedError(f"{self.segment_id} was cut short") from None
+        found = [known.get(term, _UNKNOWN) for term in terms]
+        return [self._find(term) if it is _UNKNOWN else it for term, it in zip(terms, found, strict=True)]
 
-    def _found(self, term: str) -> Postings | None:
-        try:
-            return self._known[term]
-        except KeyError:
-            pass
+    def _find(self, term: str) -> Postings | None:
         try:
             place = self._terms.find(term)
             found = None if place is None else self._kernel.Postings.cut(self._words, *place, len(self.rids))

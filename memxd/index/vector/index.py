@@ -92,8 +92,9 @@ class VectorIndex:
     def apply_all(self, changes: Sequence[Change]) -> None:
         """Take over rows' chunks, in order. Called by the writer thread only; idempotent, the last one wins.
 
-        A disk that refuses does not raise here, because the records are committed already: the index becomes FAILED,
-        says why, keeps its watermark and takes no further changes until it is rebuilt or opened again.
+        A disk that refuses does not raise here, because the records are committed already: the changes wait in memory,
+        the index answers nothing and keeps its watermark, until ``retry`` or the next change finds the disk willing.
+        What does not pass makes it FAILED until it is rebuilt or opened again.
         """
         holder = self._holder
         if len(changes) >= _BULK:
@@ -101,19 +102,39 @@ class VectorIndex:
         with holder.lock:
             if holder.catch_up is not None:
                 holder.catch_up += changes
-            if holder.state is not IndexState.READY or holder.closed or not changes:
+            if holder.state is IndexState.FAILED or holder.closed or not changes:
                 return
-            if not self._took_new(changes):
-                for change in changes:
-                    try:
-                        holder.current.put(change)
-                    except (OSError, DimensionError) as error:
-                        cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
-                        holder.fail(f"revision {change.revision} was not taken: {cause}")
-                        return
-                    holder.watermark = max(holder.watermark, change.revision)
-                    holder.dirty = True
+            self._take([*holder.waiting, *changes] if holder.waiting else changes)
         self._upkeep.changed(bool(self._renewal.due()))
+
+    @property
+    def waits(self) -> bool:
+        """Whether changes wait for a disk that refused them."""
+        return bool(self._holder.waiting)
+
+    def retry(self) -> None:
+        """Take over what a disk refused, if it does not any more."""
+        holder = self._holder
+        with holder.lock:
+            if holder.waiting and not holder.closed:
+                self._take(holder.waiting)
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        """Take over all of them, or keep the rest for later."""
+        holder = self._holder
+        if not self._took_new(changes):
+            for place, change in enumerate(changes):
+                try:
+                    holder.current.put(change)
+                except (OSError, DimensionError) as error:
+                    if isinstance(error, OSError) and holder.current.whole():
+                        holder.wait(changes[place:], storage_error(error, "the vector file"))
+                    else:
+                        holder.fail(f"revision {change.revision} was not taken: {error}")
+                    return
+                holder.watermark = max(holder.watermark, change.revision)
+                holder.dirty = True
+        holder.willing()
 
     def _took_new(self, changes: Sequence[Change]) -> bool:
         """Take them over at once, if all of them bring vectors to rows that have none; else nothing changed."""
@@ -188,7 +209,9 @@ class VectorIndex:
         return np.ascontiguousarray(query, np.float32)
 
     def _how_it_ended(self) -> str:
-        return "closed" if self._holder.closed else "failed"
+        if self._holder.closed:
+            return "closed"
+        return self._holder.message if self._holder.waiting else "failed"
 
     def _snapshot(self) -> Snapshot:
         current = self._generation()
@@ -205,7 +228,10 @@ class VectorIndex:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
         StorageFullError, StorageReadOnlyError, StorageFailedError or, before it begins, what ``deadline`` raises."""
         deadline.check()
+        self.retry()
         with self._holder.saving:
+            if self._holder.refused is not None:
+                raise self._holder.refused
             if self._holder.dirty and self._holder.state is IndexState.READY:
                 self._holder.save()
 

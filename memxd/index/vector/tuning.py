@@ -34,6 +34,9 @@ class VectorTuning:
     wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
     wide_share: float = 0.004  #: ... and at least this share of what the graph knows
     thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
+    lost_met: float = 6.0  #: who meets so many times what a first look keeps is far from everything ...
+    lost_far: float = 1.5  #: ... or whose nearest row is nearer to its own neighbours by so much ...
+    lost_most: int = 16  #: ... and is looked for up to so many times wider, until the best stay the same
     kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
     worth: int = 2_000  #: memories of which a scan is worth being handed to another thread
     cores: int = 0  #: processors that searches may use; 0 = those that the process may

@@ -150,5 +150,7 @@ def _run(command: list[str], ended: Callable[[], bool]) -> dict[str, Any]:
     if child.returncode != 0:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         raise GraphBuildError(f"the building process ended with {child.returncode}: {last[0]}")
+    for line in err.decode(errors="replace").splitlines():
+        _log.info("building the graph: %s", line)
     told: dict[str, Any] = json.loads(out)
     return told
