@@ -112,12 +112,8 @@ class Config:
         "str",
         high=300,
     )
-    tls_cert: str = _setting(
-        "", "PEM file with the certificate chain that the TCP port shows. Empty = no TLS.", "str", high=4_096
-    )
-    tls_key: str = _setting(
-        "", "PEM file with the key of tls_cert; nobody else may be able to read it.", "str", high=4_096
-    )
+    tls_cert: str = _setting("", "PEM file with the TCP port's certificate chain. Empty = no TLS.", "str", high=4_096)
+    tls_key: str = _setting("", "PEM file with the key of tls_cert; mode 0600.", "str", high=4_096)
     tls_client_ca: str = _setting(
         "",
         "PEM file with the certificates that sign those of clients; when set, the TCP port takes nobody without one.",

@@ -60,14 +60,14 @@ def _scope(value: Scope) -> Scope:
 
 
 def _scope_part(field: str, text: str) -> str:
-    part = trim(text)
+    part = trim(text) if len(text) <= 16 * Limits.SCOPE_PART else text  # more would take a second to look at
+    if len(part) > Limits.SCOPE_PART:
+        raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if is_blank(part):
         raise fail(field, 'must not be blank; leave it out to mean "default"')
     # Before trimming: two names that differ in a control character must not become one.
     if any(unicodedata.category(c) in ("Cc", "Cs") and not c.isspace() for c in text):
         raise fail(field, "must not hold control characters")
-    if len(part) > Limits.SCOPE_PART:
-        raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in part):
         raise fail(field, "must not hold control characters")
     return part

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from memxd.threads import Steady, at_rest, at_work
+
 T = TypeVar("T")
 
 #: Seconds between two looks while tasks are queued.
@@ -97,7 +99,7 @@ class Patience:
         self._queued = threading.Event()
         self._lock = threading.Lock()
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._thread: Steady | None = None
 
     def wake(self) -> None:
         """Some task was queued."""
@@ -106,7 +108,7 @@ class Patience:
         self._queued.set()
         with self._lock:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._run, name="memxd-patience", daemon=True)
+                self._thread = Steady(self._run, "memxd-patience", "runs calls in the place of those that wait")
                 self._thread.start()
 
     def close(self) -> None:
@@ -119,7 +121,9 @@ class Patience:
 
     def _run(self) -> None:
         while not self._closed:
+            at_rest()
             self._queued.wait()
+            at_work()
             time.sleep(_LOOK)
             self._queued.clear()
             for pool in self.pools:

@@ -191,9 +191,10 @@ def scope(request: Any) -> Scope:
         return Scope()
     message: memory_pb2.Scope = request.scope
     present = message.HasField
-    return _scope(
-        message.agent_id if present("agent_id") else "default", message.user_id if present("user_id") else "default"
-    )
+    agent = message.agent_id if present("agent_id") else "default"
+    user = message.user_id if present("user_id") else "default"
+    # One that is too long is refused further down: nobody may fill memory with such.
+    return _scope(agent, user) if len(agent) + len(user) <= 2 * Limits.SCOPE_PART else Scope(agent, user)
 
 
 #: A daemon serves few scopes, again and again.
