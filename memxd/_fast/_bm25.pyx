@@ -542,11 +542,11 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
         if failed:
             raise ValueError("fewer rows than documents with a term")
         _remember(postings, &s)
-        return Scored(
+        return tuple.__new__(Scored, (
             _copied(s.best, s.kept, sizeof(int32_t), _INT32), _copied(s.score, s.kept, sizeof(double), _FLOAT64),
             _copied(s.match, s.kept, sizeof(double), _FLOAT64), extra, extra_match,
             _copied(s.idf, s.terms, sizeof(double), _FLOAT64), _copied(s.df, s.terms, sizeof(int64_t), _INT64),
             rows, s.average,
-        )
+        ))
     finally:
         free(block)

@@ -1,6 +1,6 @@
 /* What is worked out once for a posting list and kept with it: that it is one (bm25_check), what its documents can add
- * at most (bm25_bounds), the frequencies of a long one by document (bm25_densify), and the filter of another (bm25_fill). bm25_run.h explains what for;
- * called by _bm25.pyx.
+ * at most (bm25_bounds), and what spares searching it: the frequencies of a long one by document (bm25_densify), the
+ * filter of another (bm25_fill). bm25_run.h explains what for; called by _bm25.pyx.
  */
 #ifndef MEMXD_BM25_LISTS_H
 #define MEMXD_BM25_LISTS_H

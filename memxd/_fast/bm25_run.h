@@ -1,9 +1,10 @@
 /* One BM25 question over flat posting lists: what _bm25.pyx calls without the GIL. bm25_py.py is the oracle; here is how to
  * look at little of the lists.
  *
- * MaxScore (Turtle and Flood 1995) by windows of documents, as Lucene's MaxScoreBulkScorer: in each window the terms
- * whose bounds together cannot reach the k-th best score so far only complete the others' documents. Windows grow: while
- * little is known nearly everything in them is scored. Sums are float32 approximations within `margin` of the exact
+ * MaxScore (Turtle and Flood 1995): lists that together cannot reach the k-th best score so far only complete the
+ * others' documents. Questions of a few words go through the lists in turn (bm25_turns.h); where it costs less, as for
+ * questions of many, all lists are added up at once, by windows of documents, as Lucene's MaxScoreBulkScorer. Windows
+ * grow: while little is known nearly everything in them is scored. Sums are float32 approximations within `margin` of the exact
  * score; k of them raise the floor. What is above it waits, and what is above it in the end is scored again exactly, in
  * float64 and in the order of the terms. So approximations decide what is looked at, never what is answered.
  */
