@@ -10,6 +10,8 @@ import house
 WALL = {
     "memxd/engine/ids.py": "the engine's clock, which tests replace",
     "memxd/daemon.py": "when the daemon was started, for Status",
+    "memxd/service/guard.py": "whether a token has expired",
+    "memxd/cli/token.py": "when a token was made",
     "memxd/cli/moving.py": "the name of the folder that a restore keeps",
     "memxd/cli/render.py": "how long ago something was",
     "memxd/cli/scope.py": "which memories have expired by now",
