@@ -27,8 +27,8 @@ test: ## Set up, then linters, types, layers, the contract and every test
 	@scripts/stages.sh test env-test tools lint types layers proto-check tests
 
 .PHONY: test-all
-test-all: ## What CI runs: test with coverage, kernels with sanitizers, an installed wheel, stubs in other languages, the demo
-	@COVERAGE=1 scripts/stages.sh test-all test debug wheel-check other-languages demo
+test-all: ## What CI runs: test with coverage, audit, kernels with sanitizers, an installed wheel, stubs in other languages, the demo
+	@COVERAGE=1 scripts/stages.sh test-all test audit debug wheel-check other-languages demo
 
 .PHONY: test-fast
 test-fast: env-test ## The tests without the slow ones
@@ -90,8 +90,16 @@ debug: env-test ## The kernels' tests with bounds checks and sanitizers
 	@scripts/debug_kernels.sh $(ARGS)
 
 .PHONY: fuzz
-fuzz: env-test ## Random and damaged requests against a daemon; ARGS="--seed 7 --seconds 600 [--agents]"
+fuzz: env-test ## Random and damaged requests, socket bytes, files and indexes; ARGS="--seed 7 --seconds 600 [--what index]"
 	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/fuzz/fuzz_run.py $(ARGS)
+
+.PHONY: torture
+torture: env-test ## Kill a daemon under load again and again and compare; ARGS="--kills 200 --seed 7 [--points P...] [--json]" or "--faults"
+	@PYTHONPATH=. GRPC_VERBOSITY=NONE $(PY) tests/torture/torture_run.py $(ARGS)
+
+.PHONY: audit
+audit: env-test ## Known vulnerabilities in what is installed, secrets in what is committed; says what it could not look at
+	@$(PY) scripts/audit.py $(ARGS)
 
 .PHONY: model-wheel
 model-wheel: env ## Build the default model as a data wheel of our own into dist/

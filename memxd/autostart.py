@@ -134,7 +134,7 @@ def _spawn(config: Config, config_file: str | os.PathLike[str] | None, environ: 
     return os.posix_spawn(
         sys.executable,
         command,
-        environ,
+        {name: value for name, value in environ.items() if name != "MEMX_TOKEN"},  # the caller's, not the daemon's
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o600),

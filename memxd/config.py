@@ -19,7 +19,7 @@ from typing import Any
 
 import platformdirs
 
-from memxd.settings import Kind, Setting, is_time_zone, read_file, unknown
+from memxd.settings import Kind, Setting, is_time_zone, read_environ, read_file, read_flags
 from memxd.socket_path import resolve_socket
 
 PREFIX = "MEMXD_"
@@ -29,7 +29,7 @@ CONFIG_NAME = "MEMXD_CONFIG"
 _NO_SETTINGS = frozenset({CONFIG_NAME, "MEMXD_REQUIRE_EXTENSIONS", "MEMXD_DEBUG_EXTENSIONS"})
 
 #: What SIGHUP changes in a running daemon.
-_LIVE = frozenset({"log_level", "log_format", "drain_seconds"})
+_LIVE = frozenset({"log_level", "log_format", "slow_ms", "drain_seconds"})
 
 
 def _about(help_: str, kind: Kind, **facts: Any) -> dict[str, Any]:
@@ -70,6 +70,9 @@ class Config:
         "choice",
         choices=("auto", "text", "json"),
     )
+    slow_ms: int = _setting(
+        1_000, "A slower call is told in the log, a search with its stages; 0 = none.", "int", low=0, high=3_600_000
+    )
     time_zone: str = _setting(
         "", "IANA zone in which dates are meant when a request names none. Empty = the system's.", "zone"
     )
@@ -83,12 +86,7 @@ class Config:
         high=65_536,
     )
     max_streams: int = _setting(
-        16,
-        "StoreMany streams at once; more are refused with OVERLOADED.",
-        "int",
-        unit="streams",
-        low=1,
-        high=256,
+        16, "StoreMany streams at once; more are refused with OVERLOADED.", "int", unit="streams", low=1, high=256
     )
     stream_idle_seconds: float = _setting(
         300.0,
@@ -101,7 +99,30 @@ class Config:
     drain_seconds: float = _setting(
         10.0, "How long a stopping daemon lets running calls finish.", "float", unit="seconds", low=0, high=3_600
     )
-    reflection: bool = _setting(True, "Whether the gRPC reflection service answers.", "bool")
+    auth: str = _setting(
+        "off",
+        "Who may call: off = whoever can open the socket; token = whoever has a token besides (memx token create).",
+        "choice",
+        choices=("off", "token"),
+    )
+    listen: str = _setting(
+        "",
+        "A TCP address to serve besides the socket, such as 127.0.0.1:7077. Empty = none. Needs tls_cert, tls_key and "
+        "tls_client_ca, or tls_cert, tls_key and auth = token; on the loopback address auth = token is enough.",
+        "str",
+        high=300,
+    )
+    tls_cert: str = _setting("", "PEM file with the TCP port's certificate chain. Empty = no TLS.", "str", high=4_096)
+    tls_key: str = _setting("", "PEM file with the key of tls_cert; mode 0600.", "str", high=4_096)
+    tls_client_ca: str = _setting(
+        "",
+        "PEM file with the certificates that sign those of clients; when set, the TCP port takes nobody without one.",
+        "str",
+        high=4_096,
+    )
+    reflection: bool = _setting(
+        True, "Whether the gRPC reflection service answers; with auth = token, to any token.", "bool"
+    )
     kernels: str = _setting(
         "auto",
         "Which kernels run: c = compiled (an error when missing), py = plain Python, auto = compiled when there.",
@@ -186,7 +207,7 @@ class Config:
         chosen = chosen_file(file, environ)
         values.update(read_file(chosen, BY_NAME) if chosen else {})
         values.update(from_environ(environ))
-        values.update(_from_flags({} if flags is None else flags))
+        values.update(read_flags({} if flags is None else flags, BY_NAME))
         values["socket"] = resolve_socket(values.get("socket"), environ)
         values.setdefault("data_dir", data_folder(environ))
         return cls(**values)
@@ -270,24 +291,4 @@ def chosen_file(file: str | os.PathLike[str] | None, environ: Mapping[str, str])
 
 def from_environ(environ: Mapping[str, str]) -> dict[str, Any]:
     """The settings of the environment, checked."""
-    values: dict[str, Any] = {}
-    for name, text in environ.items():
-        if not name.startswith(PREFIX) or name in _NO_SETTINGS:
-            continue
-        setting = _BY_ENV.get(name)
-        if setting is None:
-            raise unknown(name, "environment", _BY_ENV, PREFIX)
-        if text:
-            values[setting.name] = setting.parse(text, f"{name} in the environment")
-    return values
-
-
-def _from_flags(flags: Mapping[str, object]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, value in flags.items():
-        setting = BY_NAME.get(name)
-        if setting is None or not setting.flag:
-            raise unknown(name, "command line", BY_NAME)
-        if value is not None:
-            values[name] = setting.parse(value, setting.flag)
-    return values
+    return read_environ(environ, PREFIX, _BY_ENV, _NO_SETTINGS)

@@ -17,35 +17,41 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from memxd import __version__
 from memxd.config import Config, process_environ, silence_grpc, system_time_zone
-from memxd.data_dir import prepare_data_dir
+from memxd.data_dir import log_key, prepare_data_dir
+from memxd.descriptors import room_for_connections
 from memxd.errors import AlreadyRunningError, DataInUseError, MemxdError, StartupError
 from memxd.heap import give_back, limit_arenas
+from memxd.libraries import Libraries
+from memxd.listening import Listening, open_listening
 from memxd.locks import FileLock
-from memxd.logs import configure
+from memxd.logs import configure, keep_texts_out
 from memxd.notify import Manager
 from memxd.reload import Live
 from memxd.signals import Signals
+from memxd.threads import on_vital_death
 
 if TYPE_CHECKING:
     from memxd._fast import KernelChoice
     from memxd.embed import Embedder
     from memxd.embed.settings import Backend
     from memxd.engine.engine import Engine
+    from memxd.service.calls import CallLog
     from memxd.service.convert.admin import ProcessFacts
     from memxd.service.gate import Gate
     from memxd.service.server import Server
 
 log = logging.getLogger("memxd.daemon")
 
+#: Exit code of a daemon that could not go on (EX_SOFTWARE): a service manager starts it again.
+BROKEN = 70
 #: Seconds for cancelled calls to notice, before the engine closes under them.
 _CANCEL_SECONDS = 5.0
 #: Seconds for closing the engine, many times what it takes; the store is safe at every moment, a hung stop is not.
@@ -56,7 +62,6 @@ _SWITCH_SECONDS = 1e-4
 _CROWD_SWITCH_SECONDS = 5e-3
 #: Seconds between two looks at memory that nobody uses.
 _TIDY_SECONDS = 60.0
-_LIBRARIES = ("grpcio", "protobuf", "numpy", "usearch", "whoosh3", "onnxruntime", "sentencepiece")
 
 
 def _on_crowd(crowd: bool) -> None:
@@ -65,7 +70,8 @@ def _on_crowd(crowd: bool) -> None:
 
 
 def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Callable[[], Config] | None = None) -> int:
-    """Serve until a signal comes; the exit code (0, or a StartupError's).
+    """Serve until a signal comes; the exit code (0, a StartupError's, or BROKEN when a thread died without which the
+    daemon is of no use: nothing acknowledged is lost, and a fresh start is the way out).
 
     ``reread`` answers SIGHUP with the settings as they are by then; without it they stay. A start that fails says so in
     one line on standard error. Call it on the main thread: it installs signal handlers.
@@ -73,6 +79,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     environ = process_environ() if environ is None else environ
     configure(config.log_level, config.log_format)
     silence_grpc()
+    keep_texts_out()
     faulthandler.enable()
     os.umask(0o077)  # whatever any layer creates is the user's alone
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -81,6 +88,8 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     try:
         with ExitStack() as stack:
             signals = stack.enter_context(Signals(_stop_seconds(config)))
+            stack.callback(on_vital_death)
+            on_vital_death(signals.give_up)
             _serve(config, environ, stack, signals, reread or (lambda: config))
     except MemxdError as error:
         print(f"memxd: {error.message}", file=sys.stderr)
@@ -88,7 +97,7 @@ def run(config: Config, environ: Mapping[str, str] | None = None, *, reread: Cal
     finally:
         gc.enable()
     log.info("stopped")
-    return 0
+    return BROKEN if signals.failed else 0
 
 
 def _stop_seconds(config: Config) -> float:
@@ -105,20 +114,20 @@ def _serve(
     manager = Manager(environ)
     manager.status("opening the memories and the model")
     claim = stack.enter_context(SocketClaim(config.socket, environ))
+    listening = open_listening(
+        config.listen,
+        auth=config.auth,
+        certificate=config.tls_cert,
+        key=config.tls_key,
+        client_ca=config.tls_client_ca,
+    )
     prepare_data_dir(config.data_dir)
     stack.enter_context(claim_data(config.data_dir))
     embedder = _opening_embedder(config, stack)
-    from memxd.service.gate import Gate
-    from memxd.service.server import Server
+    from memxd.service.calls import CallLog
 
-    gate = Gate(
-        workers=config.workers,
-        max_pending=config.max_pending,
-        max_streams=config.max_streams,
-        stream_idle=config.stream_idle_seconds,
-        on_crowd=_on_crowd,
-    )
-    server = Server(gate, _facts(config, environ), max_pending=config.max_pending, with_reflection=config.reflection)
+    calls = CallLog(log_key(config.data_dir), config.slow_ms)
+    gate, server = _server(config, environ, listening, calls)
     stack.callback(server.close)
     server.start(claim)
     engine = _open_engine(config, stack, embedder)
@@ -130,12 +139,40 @@ def _serve(
     seconds = round(time.monotonic() - began, 2)
     log.info("serving", extra={"fields": {"socket": str(config.socket), "pid": os.getpid(), "seconds": seconds}})
     give_back()  # what opening took and no longer needs
-    config = _wait(Live(config, reread), manager, signals)
+    config = _wait(Live(config, reread), manager, signals, calls)
     manager.stopping("letting running calls finish", _stop_seconds(config))
     _drain(config, gate, server, signals)
 
 
-def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
+def _server(
+    config: Config, environ: Mapping[str, str], listening: Listening | None, calls: CallLog
+) -> tuple[Gate, Server]:
+    """The server, not yet started, and its gate, not yet open."""
+    from memxd.service.gate import Gate
+    from memxd.service.guard import open_guard
+    from memxd.service.server import Server
+
+    gate = Gate(
+        workers=config.workers,
+        max_pending=config.max_pending,
+        max_streams=config.max_streams,
+        stream_idle=config.stream_idle_seconds,
+        on_crowd=_on_crowd,
+    )
+    server = Server(
+        gate,
+        _facts(config, environ),
+        max_pending=config.max_pending,
+        with_reflection=config.reflection,
+        calls=calls,
+        guard=open_guard(config.auth, config.data_dir),
+        listening=listening,
+        connections=room_for_connections(),
+    )
+    return gate, server
+
+
+def _wait(live: Live, manager: Manager, signals: Signals, calls: CallLog) -> Config:
     """Return when somebody asks to stop, with the settings that hold by then."""
 
     def idle() -> None:
@@ -145,6 +182,7 @@ def _wait(live: Live, manager: Manager, signals: Signals) -> Config:
     def hangup() -> None:
         live.reload(manager)
         signals.limit = _stop_seconds(live.config)
+        calls.slow_ms = live.config.slow_ms
 
     signals.wait(idle, manager.every(_TIDY_SECONDS), hangup)
     return live.config
@@ -249,30 +287,5 @@ def _facts(config: Config, environ: Mapping[str, str]) -> ProcessFacts:
         socket_path=str(config.socket),
         data_dir=str(config.data_dir),
         time_zone=config.time_zone or system_time_zone(environ),
-        libraries=_Libraries(),
+        libraries=Libraries(),
     )
-
-
-class _Libraries(Mapping[str, str]):
-    """Versions by name, found out when somebody asks: that is thirty milliseconds which no start needs."""
-
-    @cached_property
-    def _versions(self) -> dict[str, str]:
-        from importlib import metadata
-
-        installed = {"python": sys.version.split()[0]}
-        for name in _LIBRARIES:
-            try:
-                installed[name] = metadata.version(name)
-            except metadata.PackageNotFoundError:
-                continue  # not every backend needs every library
-        return installed
-
-    def __getitem__(self, name: str) -> str:
-        return self._versions[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._versions)
-
-    def __len__(self) -> int:
-        return len(self._versions)

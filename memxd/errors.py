@@ -1,49 +1,26 @@
 """Every refusal memxd can give, as classes with a stable ``reason``.
 
-Owns the classes, their reasons and whether a retry may help. Knows nothing of gRPC or HTTP: one table in
-``service/status.py`` maps a class to a wire code, and ``client.py`` maps a reason back to the class. Everybody
-raises these; nobody else's exception reaches a user. Imports only the standard library.
+Owns the classes, their reasons and whether a retry may help; those of a start are kept in ``start_errors.py``, the base
+in ``error_base.py``, and all are found here. Knows nothing of gRPC or HTTP: one table in ``service/status.py`` maps a
+class to a wire code, and ``client/`` maps a reason back to the class. Everybody raises these; nobody else's exception
+reaches a user.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-#: ``google.rpc.ErrorInfo.domain`` of every refusal.
-DOMAIN = "memxd"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldViolation:
-    """One invalid field of a request. ``field`` is the path as the proto spells it, for example ``memory.content`` or
-    ``filter.tags_any[3]``; ``description`` says what is wrong and names the limit.
-    """
-
-    field: str
-    description: str
-
-
-class MemxdError(Exception):
-    """Base of every refusal.
-
-    ``message`` is for people and says what to do next; it never holds stored text, another scope's data or a
-    file-system path of the daemon (start-up errors excepted: they go to the operator only). ``metadata`` holds
-    further facts as short strings.
-    """
-
-    reason: ClassVar[str] = "INTERNAL"
-    retryable: ClassVar[bool] = False
-
-    def __init__(self, message: str, *, metadata: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.metadata: dict[str, str] = dict(metadata or {})
-        self.violations: tuple[FieldViolation, ...] = ()
-
-    def __str__(self) -> str:
-        return self.message
-
+from memxd.error_base import DOMAIN as DOMAIN
+from memxd.error_base import FieldViolation as FieldViolation
+from memxd.error_base import MemxdError as MemxdError
+from memxd.start_errors import AlreadyRunningError as AlreadyRunningError
+from memxd.start_errors import ConfigError as ConfigError
+from memxd.start_errors import DatabaseDamagedError as DatabaseDamagedError
+from memxd.start_errors import DataInUseError as DataInUseError
+from memxd.start_errors import MigrationFailedError as MigrationFailedError
+from memxd.start_errors import ModelFileError as ModelFileError
+from memxd.start_errors import SchemaTooNewError as SchemaTooNewError
+from memxd.start_errors import ServiceManagerError as ServiceManagerError
+from memxd.start_errors import SocketPathError as SocketPathError
+from memxd.start_errors import StartupError as StartupError
 
 # -- the request itself -------------------------------------------------------------------------------------------
 
@@ -125,6 +102,20 @@ class ModelMismatchError(MemxdError):
     """A caller's vector is of another model or dimension than the daemon's."""
 
     reason = "MODEL_MISMATCH"
+
+
+class UnauthenticatedError(MemxdError):
+    """This daemon asks for a token, and none came, or one that is not known, has expired or was revoked."""
+
+    reason = "UNAUTHENTICATED"
+
+
+class PermissionDeniedError(MemxdError):
+    """The token does not open this: another scope than its own (whether anything is there, nobody is told), or a call
+    for operators, which needs an admin token.
+    """
+
+    reason = "PERMISSION_DENIED"
 
 
 # -- the daemon's condition ---------------------------------------------------------------------------------------
@@ -233,62 +224,6 @@ class StoreExistsError(MemxdError):
     """A restore would put a backup in the place of a store that is there; ``--move-aside`` keeps that beside."""
 
     reason = "STORE_EXISTS"
-
-
-class StartupError(MemxdError):
-    """The daemon cannot start. ``exit_code`` follows sysexits.h so that a service manager can tell causes apart."""
-
-    reason = "STARTUP_FAILED"
-    exit_code: ClassVar[int] = 70
-
-
-class ConfigError(StartupError):
-    """A setting is wrong; restarting does not help (EX_CONFIG)."""
-
-    reason = "CONFIG_INVALID"
-    exit_code = 78
-
-
-class AlreadyRunningError(StartupError):
-    """Another daemon holds the socket; ``metadata["pid"]`` names it (EX_TEMPFAIL)."""
-
-    reason = "ALREADY_RUNNING"
-    exit_code = 75
-
-
-class DataInUseError(StartupError):
-    """Another daemon, on another socket, holds the data directory; ``metadata["pid"]`` names it (EX_OSFILE)."""
-
-    reason = "DATA_IN_USE"
-    exit_code = 72
-
-
-class SocketPathError(StartupError):
-    """The socket path is too long, taken by something else, or open to others (EX_CANTCREAT)."""
-
-    reason = "SOCKET_PATH"
-    exit_code = 73
-
-
-class SchemaTooNewError(StartupError):
-    """The database was written by a newer memxd (EX_CONFIG: restarting does not help)."""
-
-    reason = "SCHEMA_TOO_NEW"
-    exit_code = 78
-
-
-class ModelFileError(StartupError):
-    """The embedding model's files are missing or damaged (EX_UNAVAILABLE)."""
-
-    reason = "MODEL_FILE"
-    exit_code = 69
-
-
-class ServiceManagerError(StartupError):
-    """systemd or launchd refused, or the machine has neither (EX_UNAVAILABLE)."""
-
-    reason = "SERVICE_MANAGER"
-    exit_code = 69
 
 
 def _subclasses(cls: type[MemxdError]) -> list[type[MemxdError]]:

@@ -13,7 +13,7 @@ import os
 import stat
 import tomllib
 import zoneinfo
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -24,6 +24,10 @@ Kind: TypeAlias = Literal["int", "float", "bool", "str", "choice", "path", "sock
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
+
+
+#: Characters of a wrong value that a message repeats.
+_SHOWN = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,21 @@ class Setting:
         """The value in its own type. Text is parsed. Raises ConfigError naming key, place and limit."""
         try:
             return _PARSERS[self.kind](self, value)
-        except (ValueError, TypeError) as error:
-            shown = "the value given" if self.secret else repr(value)
+        except (ValueError, TypeError, OverflowError) as error:
+            shown = "the value given" if self.secret else _shown(value)
             raise ConfigError(
                 f"{self.name} ({where}): {shown} is not allowed; it must be {self.limit or 'text'}",
                 metadata={"key": self.name, "where": where},
             ) from error
+
+
+def _shown(value: object) -> str:
+    """The value for a message, not longer than a line."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits, which Python refuses to write out
+        return "the value given"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def unknown(name: str, where: str, known: Iterable[str], prefix: str = "") -> ConfigError:
@@ -98,10 +111,41 @@ def read_file(path: Path, settings: Mapping[str, Setting]) -> dict[str, Any]:
             raw = tomllib.load(stream)
     except OSError as error:
         raise ConfigError(f"cannot read the config file {where}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise ConfigError(f"the config file {where} is not valid TOML: nested too deep") from error
+    except ValueError as error:  # syntax, encoding, a number of thousands of digits
         raise ConfigError(f"the config file {where} is not valid TOML: {error}") from error
     _check_mode(where, mode, secret=any(n in settings and settings[n].secret for n in raw))
     return {name: _from_toml(name, value, where, settings) for name, value in raw.items()}
+
+
+def read_environ(
+    environ: Mapping[str, str], prefix: str, by_env: Mapping[str, Setting], others: Collection[str]
+) -> dict[str, Any]:
+    """The settings among the variables, each checked. Raises ConfigError for a name that begins with ``prefix`` and
+    is neither a setting nor among ``others``."""
+    values: dict[str, Any] = {}
+    for name, text in environ.items():
+        if not name.startswith(prefix) or name in others:
+            continue
+        setting = by_env.get(name)
+        if setting is None:
+            raise unknown(name, "environment", by_env, prefix)
+        if text:
+            values[setting.name] = setting.parse(text, f"{name} in the environment")
+    return values
+
+
+def read_flags(flags: Mapping[str, object], settings: Mapping[str, Setting]) -> dict[str, Any]:
+    """The settings among the flags, each checked; None = not given. Raises ConfigError for an unknown name."""
+    values: dict[str, Any] = {}
+    for name, value in flags.items():
+        setting = settings.get(name)
+        if setting is None or not setting.flag:
+            raise unknown(name, "command line", settings)
+        if value is not None:
+            values[name] = setting.parse(value, setting.flag)
+    return values
 
 
 def _from_toml(name: str, value: object, where: str, settings: Mapping[str, Setting]) -> Any:

@@ -30,6 +30,8 @@ class Signals:
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
         self._asked = 0
+        #: Whether the daemon stops because it could not go on.
+        self.failed = False
         self._read, self._write = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
         os.set_blocking(self._write, False)
         self._before: dict[signal.Signals, Any] = {}
@@ -47,6 +49,14 @@ class Signals:
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._read)
         os.close(self._write)
+
+    def give_up(self) -> None:
+        """The daemon cannot go on: as if somebody had asked to stop, but ``failed``. From any thread."""
+        self.failed = True
+        self._asked = max(1, self._asked)
+        if self.limit is not None:
+            faulthandler.dump_traceback_later(self.limit, exit=True)
+        os.write(self._write, b"\0")
 
     @property
     def stop(self) -> bool:

@@ -112,7 +112,18 @@ def client_socket(explicit: str | os.PathLike[str] | None, environ: Mapping[str,
             check_private_folder(path.parent)
         except FileNotFoundError:
             return path  # nobody serves there; connecting will say so
+    _check_owner(path)
     return path
+
+
+def _check_owner(path: Path) -> None:
+    """A daemon's socket is its own user's alone: one of another user that we could open would be a trap."""
+    try:
+        owner = os.stat(path).st_uid
+    except OSError:
+        return  # nobody serves there, or we cannot reach it; connecting will say so
+    if owner not in (os.getuid(), 0) and os.getuid() != 0 and os.access(path, os.W_OK):
+        raise SocketPathError(f"the socket {path} belongs to user {owner}, who could read everything; name another")
 
 
 def _absolute(path: str, cwd: str | None) -> str:

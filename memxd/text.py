@@ -44,13 +44,14 @@ class _Fold(dict[int, str | None]):
 
 
 _FOLD = _Fold()
+#: The same for ASCII as bytes, which are translated many times as fast.
+_ASCII_FOLD = bytes(ord(_FOLD[code] or " ") for code in range(128)).ljust(256)
+_ASCII_DROPPED = bytes(code for code in range(128) if _FOLD[code] is None)
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 def _marked(text: str) -> str:
-    if text.isascii():
-        return text
     parts = [_MARKS.get(unicodedata.decomposition(c).partition(" ")[0], "") + c if not c.isascii() else c for c in text]
     return "".join(parts)
 
@@ -61,14 +62,20 @@ def _park(match: re.Match[str]) -> str:
 
 
 def _without_punctuation(text: str) -> str:
-    """Piece by piece between the parked ones, because an ASCII text is translated twelve times as fast as another."""
+    """Piece by piece between the parked ones, because ASCII is translated many times as fast."""
     pieces: list[str] = []
     at = 0
     for match in _IN_NUMBER.finditer(text):
-        pieces += text[at : match.start()].translate(_FOLD), _park(match)
+        pieces += _translated(text[at : match.start()]), _park(match)
         at = match.end()
-    pieces.append(text[at:].translate(_FOLD))
+    pieces.append(_translated(text[at:]))
     return "".join(pieces)
+
+
+def _translated(piece: str) -> str:
+    if piece.isascii():
+        return piece.encode().translate(_ASCII_FOLD, _ASCII_DROPPED).decode()
+    return piece.translate(_FOLD)
 
 
 def fold_text(text: str) -> str:
@@ -78,7 +85,7 @@ def fold_text(text: str) -> str:
     "1 5", "-5" all differ), and so do gaps between words ("not able" is not "notable"), except next to scripts that are
     written without spaces. A text of nothing but punctuation is returned as it is.
     """
-    folded = unicodedata.normalize("NFKC", _marked(text)).casefold()
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", _marked(text)).casefold()
     folded = " ".join(_without_punctuation(folded).split())
     if not folded.isascii():
         folded = _NEEDLESS_GAP.sub("", folded)

@@ -10,12 +10,14 @@ import threading
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.math cimport isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 from memxd._fast.bm25_py import WEIGHT_MAX, WEIGHT_MIN, Scored
+from memxd._fast.lists import OUTSIDE
 
 cdef extern from "bm25_run.h" nogil:
     ctypedef struct bm25_segment:
@@ -39,6 +41,8 @@ cdef extern from "bm25_run.h" nogil:
         const float* bounds
         float bound
         const uint8_t* dense
+        const uint8_t* filter
+        int32_t wrap
         int64_t df
         int64_t known_df
         int32_t known_deaths
@@ -47,6 +51,9 @@ cdef extern from "bm25_run.h" nogil:
         pass
 
     ctypedef struct bm25_turn:
+        pass
+
+    ctypedef struct bm25_test:
         pass
 
     ctypedef struct bm25_scratch:
@@ -89,6 +96,7 @@ cdef extern from "bm25_run.h" nogil:
         double margin
         bm25_lane* lanes
         bm25_turn* turns
+        bm25_test* tests
         int32_t* others
         float* reach
         float* nearly
@@ -96,6 +104,7 @@ cdef extern from "bm25_run.h" nogil:
 
     int BM25_BITS
     void bm25_pick()
+    void bm25_pick_sieve()
     int64_t bm25_position(const int32_t* values, int64_t low, int64_t high, int32_t wanted)
     double bm25_frequency(const bm25_list* list, int64_t at)
     int bm25_run(bm25_search* search)
@@ -104,32 +113,64 @@ cdef extern from "bm25_lists.h" nogil:
     float bm25_bounds(const int32_t* docs, const uint32_t* packed, int64_t size, float fixed, float slope,
                       int64_t windows, int32_t* starts, float* bounds)
     void bm25_densify(const int32_t* docs, const uint32_t* packed, int64_t size, uint8_t* dense)
+    void bm25_fill(const int32_t* docs, int64_t size, int32_t wrap, uint8_t* filter)
     int bm25_check(const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
                    int64_t more_count, int64_t limit)
 
 bm25_pick()
+bm25_pick_sieve()
 
 cdef enum:
     REMEMBERED = 4  # document frequencies kept with a list, by scope
     SHORT = 256  # lists of fewer postings have one bound for every slope
-    DENSE_LEAST = 8_192  # smaller segments have no dense lists
+    DENSE_LEAST = 8_192  # smaller segments have no dense lists and no filters
     DENSE_SHARE = 32  # a list is made dense that holds at least the 32nd part of the documents
-    DENSE_BYTES = 33_554_432  # of all dense lists together; the rest is searched
+    DENSE_PAD = 4  # read, but never looked at, behind the last document
+    FILTER_LEAST = 16  # shorter lists have no filter
+    FILTER_BITS = 32  # of a filter for each posting, at least
+    EXTRA_BYTES = 67_108_864  # of all dense lists and filters together; the rest is searched
     RENEWALS = 8  # how often bounds are made anew only because tighter ones are possible
 
-cdef int64_t _dense_bytes = 0
+cdef int64_t _extra_bytes = 0
+cdef double _LEAST_WEIGHT = WEIGHT_MIN, _MOST_WEIGHT = WEIGHT_MAX
 
 
-cdef inline const int32_t* _ints(values) except? NULL:
-    """Address of an int32 array that the caller keeps alive."""
-    cdef const int32_t[::1] view = values
-    return &view[0] if view.shape[0] else NULL
+_empty, _INT32, _INT64, _FLOAT64 = np.empty, np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64)
+_NONE = np.empty(0, np.float64)
 
 
-cdef inline const double* _doubles(values) except? NULL:
-    """The same of a float64 array."""
-    cdef const double[::1] view = values
-    return &view[0] if view.shape[0] else NULL
+cdef const void* _data(values, char kind, char other, Py_ssize_t width, int64_t wanted) except? NULL:
+    """Address of a contiguous array of so many numbers of a kind, which the caller keeps alive. Cheaper than a typed view."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(values, &view, PyBUF_ND | PyBUF_FORMAT)
+    cdef const void* at = view.buf
+    cdef bint fine = view.ndim == 1 and view.itemsize == width and view.format != NULL and view.format[1] == 0
+    fine = fine and (view.format[0] == kind or view.format[0] == other)
+    cdef bint long_enough = fine and view.shape[0] == wanted
+    PyBuffer_Release(&view)
+    if not fine:
+        raise ValueError("an array of numbers of another kind")
+    if not long_enough:
+        raise ValueError("an array has another length")
+    return at
+
+
+cdef inline const int32_t* _ints(values, int64_t wanted) except? NULL:
+    return <const int32_t*>_data(values, c"i", c"l", 4, wanted)
+
+
+cdef inline const double* _floats(values, int64_t wanted) except? NULL:
+    return <const double*>_data(values, c"d", c"d", 8, wanted)
+
+
+cdef const int32_t* _plain_ints(values, int64_t* size) except? NULL:
+    """The same, and how many there are: faster, for an array that is known to hold int32 and to be contiguous."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(values, &view, PyBUF_SIMPLE)
+    cdef const int32_t* at = <const int32_t*>view.buf
+    size[0] = view.len // 4
+    PyBuffer_Release(&view)
+    return at
 
 
 cdef void* _address(made) except? NULL:
@@ -156,9 +197,9 @@ cdef class Segment:
             raise ValueError("a segment's arrays differ in length")
         if scopes is not None and len(scopes) != self.size:
             raise ValueError("scopes has another length")
-        self.seen.rids, self.seen.lengths = _ints(rids), _ints(lengths)
-        self.seen.died, self.seen.dead = _ints(died), _ints(dead)
-        self.seen.scopes = NULL if scopes is None else _ints(scopes)
+        self.seen.rids, self.seen.lengths = _ints(rids, self.size), _ints(lengths, self.size)
+        self.seen.died, self.seen.dead = _ints(died, self.size), _ints(dead, self.size)
+        self.seen.scopes = NULL if scopes is None else _ints(scopes, self.size)
         self.seen.size = self.size
         self.held = (rids, lengths, died, dead, scopes)
         for i in range(self.size):
@@ -197,36 +238,56 @@ cdef class Postings:
     cdef bm25_list list
     cdef tuple held
     cdef _Bounds made
-    cdef uint8_t* dense
+    cdef int64_t extra
     cdef int renewed
     cdef int32_t scope_of[REMEMBERED]
     cdef int32_t deaths_of[REMEMBERED]
     cdef int64_t df_of[REMEMBERED]
 
     def __init__(self, docs, packed, more, int64_t limit):
-        cdef const uint32_t[::1] words = packed
+        cdef int64_t size = len(docs), pairs = len(more)
+        if len(packed) != size or pairs % 2:
+            raise ValueError("a posting list's arrays differ in length")
+        self.held = (docs, packed, more)
+        self.take(_ints(docs, size), <const uint32_t*>_data(packed, c"I", c"L", 4, size), size, _ints(more, pairs),
+                  pairs // 2, limit)
+
+    @staticmethod
+    def cut(words, int64_t count, int64_t offset, int64_t size, int64_t limit):
+        """See ``bm25_py.Postings.cut``."""
+        cdef Postings made = Postings.__new__(Postings)
+        cdef int64_t words_held = 0
+        cdef int64_t at = offset // 4
+        cdef const int32_t* first = _plain_ints(words, &words_held)
+        if (offset < 0 or offset % 4 or size % 8 or count < 1 or size // 8 < count or at < 2
+                or size // 4 > words_held - at):
+            raise ValueError(OUTSIDE)
+        made.held = (words,)
+        first += at
+        made.take(first, <const uint32_t*>(first + count), count, first + 2 * count, size // 8 - count, limit)
+        return made
+
+    cdef int take(self, const int32_t* docs, const uint32_t* packed, int64_t size, const int32_t* more,
+                  int64_t more_count, int64_t limit) except -1:
+        """The list is this, once it is checked."""
         cdef int bad
         cdef int i
-        self.size, self.limit = len(docs), limit
-        self.list.docs, self.list.more = _ints(docs), _ints(more)
-        self.list.packed = &words[0] if words.shape[0] else NULL
-        self.list.size, self.list.more_count = self.size, len(more) // 2
-        self.held = (docs, packed, more)
-        if words.shape[0] != self.size or len(more) % 2:
-            raise ValueError("a posting list's arrays differ in length")
+        self.size, self.limit = size, limit
+        self.list.docs, self.list.packed, self.list.more = docs, packed, more
+        self.list.size, self.list.more_count = size, more_count
         with nogil:
-            bad = bm25_check(self.list.docs, self.list.packed, self.list.size, self.list.more,
-                             self.list.more_count, limit)
+            bad = bm25_check(docs, packed, size, more, more_count, limit)
         if bad:
             raise ValueError("an impossible posting list")
         for i in range(REMEMBERED):
             self.df_of[i] = -1
+        return 0
 
     def __dealloc__(self):
-        global _dense_bytes
-        if self.dense != NULL:
-            _dense_bytes -= self.limit
-            free(self.dense)
+        global _extra_bytes
+        _extra_bytes -= self.extra
+        free(<void*>self.list.dense)
+        free(<void*>self.list.filter)
 
     def frequency(self, int32_t doc):
         """See ``bm25_py.Postings.frequency``."""
@@ -257,21 +318,32 @@ cdef class Postings:
         self.made = made
         return made
 
-    cdef const uint8_t* densely(self) except? NULL:
-        """The list by document, made when it is long for its segment and there is room."""
-        global _dense_bytes
-        cdef uint8_t* dense
-        if self.dense != NULL or self.limit < DENSE_LEAST or self.size * DENSE_SHARE < self.limit:
-            return self.dense
-        if _dense_bytes + self.limit > DENSE_BYTES:
-            return NULL
-        dense = <uint8_t*>calloc(self.limit, 1)
-        if dense == NULL:
-            return NULL
-        _dense_bytes += self.limit
-        bm25_densify(self.list.docs, self.list.packed, self.list.size, dense)
-        self.dense = dense
-        return dense
+    cdef int equip(self) except -1:
+        """Make what spares searching the list: itself by document when it is long for its segment, or else a filter."""
+        global _extra_bytes
+        cdef uint8_t* made
+        cdef int64_t bits = 256
+        cdef int64_t extra
+        if self.extra or self.limit < DENSE_LEAST or self.size < FILTER_LEAST:
+            return 0
+        while bits < FILTER_BITS * self.size:
+            bits *= 2
+        extra = self.limit + DENSE_PAD if self.size * DENSE_SHARE >= self.limit else bits // 8
+        if _extra_bytes + extra > EXTRA_BYTES:
+            return 0
+        made = <uint8_t*>calloc(extra, 1)
+        if made == NULL:
+            return 0
+        _extra_bytes += extra
+        self.extra = extra
+        if self.size * DENSE_SHARE >= self.limit:
+            bm25_densify(self.list.docs, self.list.packed, self.size, made)
+            self.list.dense = made
+        else:
+            self.list.wrap = <int32_t>(bits - 1)
+            bm25_fill(self.list.docs, self.size, self.list.wrap, made)
+            self.list.filter = made
+        return 0
 
 
 cdef class _Scratch:
@@ -328,12 +400,13 @@ cdef int _take_lists(list segments, list postings, bm25_search* s, list kept) ex
             raise ValueError("a posting list of a larger segment")
         made = found.bounds_for(<float>s.fixed, <float>s.slope)
         kept.append(made)
+        found.equip()
         s.lists[at] = found.list
         s.lists[at].bound = made.bound
         if (into[i].size - 1) >> BM25_BITS < made.windows:
             s.lists[at].starts, s.lists[at].bounds = made.starts, made.bounds
-        if found.limit == into[i].size:
-            s.lists[at].dense = found.densely()
+        if found.limit != into[i].size:
+            s.lists[at].dense = NULL
         s.lists[at].known_df = found.df_of[slot] if found.scope_of[slot] == s.scope else -1
         s.lists[at].known_deaths = found.deaths_of[slot]
     return 0
@@ -356,19 +429,32 @@ cdef int _remember(list postings, bm25_search* s) except -1:
     return 0
 
 
-cdef int _check(weights, priors, double prior_rows, int64_t rows, int64_t total, double k1, double b) except -1:
-    cdef const double[::1] weight = weights
-    cdef const double[::1] prior = priors
+cdef int _check(bm25_search* s, double b, int64_t total) except -1:
     cdef int64_t i
-    if not (0.0 <= k1 <= 1000.0 and 0.0 <= b <= 1.0):
+    if not (0.0 <= s.k1 <= 1000.0 and 0.0 <= b <= 1.0):
         raise ValueError("k1 is not in 0..1,000 or b not in 0..1")
-    if rows < 0 or total < 0 or not (0.0 <= prior_rows and isfinite(prior_rows)):
+    if s.rows < 0 or total < 0 or not (0.0 <= s.prior_rows and isfinite(s.prior_rows)):
         raise ValueError("a negative number of rows")
-    if weight.shape[0] != prior.shape[0]:
-        raise ValueError("weights and priors differ in length")
-    for i in range(weight.shape[0]):
-        if not (WEIGHT_MIN <= weight[i] <= WEIGHT_MAX and 0.0 <= prior[i] <= prior_rows):
+    for i in range(s.terms):
+        if not (_LEAST_WEIGHT <= s.weights[i] <= _MOST_WEIGHT and 0.0 <= s.priors[i] <= s.prior_rows):
             raise ValueError("an impossible weight or prior")
+    return 0
+
+
+cdef int _take_terms(weights, priors, bm25_search* s) except -1:
+    """Copy what is given by term: weights may be any numbers."""
+    cdef double* into = <double*><size_t>s.weights
+    cdef const double* given = NULL if priors is None else _floats(priors, s.terms)
+    cdef int64_t i = 0
+    for weight in weights:
+        if i < s.terms:
+            into[i] = weight
+        i += 1
+    if i != s.terms:
+        raise ValueError("weights changed their number")
+    into = <double*><size_t>s.priors
+    for i in range(s.terms):
+        into[i] = 0.0 if given == NULL else given[i]
     return 0
 
 
@@ -378,8 +464,8 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     cdef char* at
     block[0] = malloc(
         (s.segment_count + 1) * sizeof(bm25_segment) + lists * sizeof(bm25_list)
-        + t * (sizeof(bm25_lane) + 2 * sizeof(double) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
-        + s.k * sizeof(float)
+        + t * (sizeof(bm25_lane) + sizeof(bm25_test) + 5 * sizeof(double) + sizeof(int64_t) + sizeof(bm25_turn) + sizeof(int32_t) + sizeof(float))
+        + s.k * (sizeof(float) + 2 * sizeof(double) + sizeof(int32_t))
     )
     if block[0] == NULL:
         raise MemoryError()
@@ -390,19 +476,35 @@ cdef int _lay(bm25_search* s, void** block) except -1:
     at += lists * sizeof(bm25_list)
     s.lanes = <bm25_lane*>at
     at += t * sizeof(bm25_lane)
+    s.tests = <bm25_test*>at
+    at += t * sizeof(bm25_test)
     s.impact = <double*>at
     s.said = s.impact + t
-    s.turns = <bm25_turn*>(s.said + t)
+    s.weights = s.said + t
+    s.priors = s.weights + t
+    s.idf = s.said + 3 * t
+    s.df = <int64_t*>(s.idf + t)
+    s.score = <double*>(s.df + t)
+    s.match = s.score + s.k
+    s.turns = <bm25_turn*>(s.match + s.k)
     s.others = <int32_t*>(s.turns + t)
-    s.reach = <float*>(s.others + t)
+    s.best = s.others + t
+    s.reach = <float*>(s.best + s.k)
     s.nearly = s.reach + t
     return 0
+
+
+cdef object _copied(const void* values, int64_t size, Py_ssize_t width, kind):
+    """A new array of these numbers."""
+    made = _empty(size, kind)
+    if size:
+        memcpy(_address(made), values, size * width)
+    return made
 
 
 def score(list segments, list postings, weights, priors, double prior_rows, int scope, int64_t rows, int64_t total,
           rids, mask, places, also, also_places, double k1, double b, int64_t k):
     """See ``bm25_py.score``."""
-    cdef const uint8_t[::1] flags
     cdef bm25_search s
     cdef _Scratch scratch = _scratch()
     cdef void* block = NULL
@@ -410,30 +512,29 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
     cdef list kept = []
     if k < 0:
         raise ValueError("k is negative")
-    _check(weights, priors, prior_rows, rows, total, k1, b)
-    s.segment_count, s.terms = len(segments), len(weights)
+    s.segment_count, s.terms, s.m, s.also_count = len(segments), len(weights), len(rids), len(also)
     if len(postings) != s.segment_count * s.terms:
         raise ValueError("postings are not segments x terms")
-    s.weights, s.priors, s.prior_rows, s.scope, s.rows = _doubles(weights), _doubles(priors), prior_rows, scope, rows
+    s.prior_rows, s.scope, s.rows, s.k1 = prior_rows, scope, rows, k1
     s.average = <double>total / <double>rows if rows else 0.0
-    s.k1, s.fixed, s.slope = k1, k1 * (1.0 - b), k1 * b / s.average if s.average > 0.0 else 0.0
-    s.rids, s.m, s.also, s.also_count = _ints(rids), len(rids), _ints(also), len(also)
+    s.fixed, s.slope = k1 * (1.0 - b), k1 * b / s.average if s.average > 0.0 else 0.0
+    s.rids, s.also = _ints(rids, s.m), _ints(also, s.also_count)
     s.k, s.kept, s.said_total, s.mask, s.mask_size = min(k, s.m), 0, 0.0, NULL, 0
-    s.places = NULL if places is None else _ints(places)
-    s.also_places = _ints(also_places)
-    if len(also_places) != 2 * s.also_count or (places is not None and len(places) != 2 * s.m):
-        raise ValueError("places has another length")
+    s.places = NULL if places is None else _ints(places, 2 * s.m)
+    s.also_places = _ints(also_places, 2 * s.also_count)
     if mask is not None:
-        flags = mask
-        s.mask, s.mask_size = (&flags[0] if flags.shape[0] else NULL), flags.shape[0]
-    best, numbers = np.empty(s.k, np.int32), np.empty((2, s.k), np.float64)
-    extra, idf, df = np.zeros((2, s.also_count), np.float64), np.zeros(s.terms, np.float64), np.zeros(s.terms, np.int64)
-    s.best, s.score, s.also_score = <int32_t*>_address(best), <double*>_address(numbers), <double*>_address(extra)
-    s.match, s.also_match = s.score + s.k, s.also_score + s.also_count
-    s.idf, s.df = <double*>_address(idf), <int64_t*>_address(df)
+        s.mask_size = len(mask)
+        s.mask = <const uint8_t*>_data(mask, c"B", c"B", 1, s.mask_size)
+    extra = extra_match = _NONE
+    s.also_score = s.also_match = NULL
+    if s.also_count:
+        extra, extra_match = np.zeros(s.also_count, _FLOAT64), np.zeros(s.also_count, _FLOAT64)
+        s.also_score, s.also_match = <double*>_address(extra), <double*>_address(extra_match)
     s.scratch = scratch.memory
     try:
         _lay(&s, &block)
+        _take_terms(weights, priors, &s)
+        _check(&s, b, total)
         _take_segments(segments, <bm25_segment*><size_t>s.segments)
         _take_lists(segments, postings, &s, kept)
         with nogil:
@@ -441,9 +542,11 @@ def score(list segments, list postings, weights, priors, double prior_rows, int 
         if failed:
             raise ValueError("fewer rows than documents with a term")
         _remember(postings, &s)
+        return tuple.__new__(Scored, (
+            _copied(s.best, s.kept, sizeof(int32_t), _INT32), _copied(s.score, s.kept, sizeof(double), _FLOAT64),
+            _copied(s.match, s.kept, sizeof(double), _FLOAT64), extra, extra_match,
+            _copied(s.idf, s.terms, sizeof(double), _FLOAT64), _copied(s.df, s.terms, sizeof(int64_t), _INT64),
+            rows, s.average,
+        ))
     finally:
         free(block)
-    return Scored(
-        best[:s.kept], numbers[0, :s.kept], numbers[1, :s.kept], extra[0], extra[1], idf, df, rows, s.average
-    )
-

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bm25_loops.h"
+#include "bm25_sieve.h"
 
 #define BM25_BITS 12
 #define BM25_BLOCK (1 << BM25_BITS) /* documents that share a bound */
@@ -38,6 +39,8 @@ typedef struct {
     const float *bounds;   /* by window: no document's share of the weight is larger */
     float bound;           /* the same for all */
     const uint8_t *dense;  /* by document: its frequency, 0 = not in the list, 255 = look it up; NULL for short lists */
+    const uint8_t *filter; /* bits by document modulo a power of two: 0 = not in the list; NULL = none, or dense */
+    int32_t wrap;          /* that power less one */
     int64_t from, to;      /* what belongs to the scope (or may) */
     int64_t df, known_df; /* as of known_deaths, -1 = not known */
     int32_t known_deaths;
@@ -47,7 +50,7 @@ typedef struct {
     const bm25_list *list;
     int64_t term, cursor, from, to; /* in the window */
     int64_t at;                     /* where the present document stands, -1 = it does not */
-    float weight, bound;
+    float weight, bound, rest;      /* rest: what all lanes behind it can add, in the order of turns */
 } bm25_lane;
 
 typedef struct { float ratio; int32_t lane; } bm25_turn;
@@ -79,9 +82,9 @@ typedef struct {
     double said_total, margin;
     double floor;  /* k documents reach this and the margin; -1 = nothing known */
     float *nearly; /* a heap of the k best approximations so far, the worst first */
-    int64_t near_count, waiting;
+    int64_t near_count, waiting, settled; /* settled: how often waiting ones were scored */
     int large; /* some frequency is larger than it is packed: approximations may be too large */
-    bm25_lane *lanes; bm25_turn *turns;
+    bm25_lane *lanes; bm25_turn *turns; bm25_test *tests;
     int32_t *others; /* lanes of the window that only complete */
     float *reach;    /* with others: sum of the bounds up to each */
     bm25_scratch *scratch;
@@ -126,6 +129,12 @@ static inline int64_t bm25_in_list(const bm25_list *list, int32_t doc) {
         if (list->starts[window + 1] < to) to = list->starts[window + 1];
     }
     return bm25_position(list->docs, from, to, doc);
+}
+
+/* Whether the list's filter leaves the document possible. */
+static inline int bm25_possible(const bm25_list *list, int32_t doc) {
+    const int32_t bit = doc & list->wrap;
+    return list->filter[bit >> 3] >> (bit & 7) & 1;
 }
 
 static inline double bm25_frequency(const bm25_list *list, int64_t at) {
@@ -217,6 +226,7 @@ static inline double bm25_share_said(const bm25_search *s, double said) {
 static inline double bm25_tf(const bm25_list *list, int32_t doc) {
     if (!list->size) return 0.0;
     if (list->dense && list->dense[doc] < 255) return (double)list->dense[doc];
+    if (list->filter && !bm25_possible(list, doc)) return 0.0;
     const int64_t at = bm25_in_list(list, doc);
     return at < 0 ? 0.0 : bm25_frequency(list, at);
 }

@@ -1,6 +1,6 @@
 /* What is worked out once for a posting list and kept with it: that it is one (bm25_check), what its documents can add
- * at most (bm25_bounds), and the frequencies of a long one by document (bm25_densify). bm25_run.h explains what for;
- * called by _bm25.pyx.
+ * at most (bm25_bounds), and what spares searching it: the frequencies of a long one by document (bm25_densify), the
+ * filter of another (bm25_fill). bm25_run.h explains what for; called by _bm25.pyx.
  */
 #ifndef MEMXD_BM25_LISTS_H
 #define MEMXD_BM25_LISTS_H
@@ -32,6 +32,11 @@ static float bm25_bounds(const int32_t *docs, const uint32_t *packed, int64_t si
 /* A list by document: its frequency, 255 = that or more. `dense` is zero at first. */
 static void bm25_densify(const int32_t *docs, const uint32_t *packed, int64_t size, uint8_t *dense) {
     for (int64_t i = 0; i < size; i++) dense[docs[i]] = (uint8_t)(packed[i] >> 16 < 255 ? packed[i] >> 16 : 255);
+}
+
+/* Bits of a list's documents modulo wrap + 1. `filter` is zero at first. */
+static void bm25_fill(const int32_t *docs, int64_t size, int32_t wrap, uint8_t *filter) {
+    for (int64_t i = 0; i < size; i++) filter[(docs[i] & wrap) >> 3] |= (uint8_t)(1 << (docs[i] & 7));
 }
 
 /* 0 = documents ascend within 0..limit-1, every frequency is >= 1, `more` names exactly the large ones in order. */

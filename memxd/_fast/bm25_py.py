@@ -19,6 +19,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from memxd._fast.lists import cut_list
+
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
 UInt8: TypeAlias = npt.NDArray[np.uint8]
@@ -98,6 +100,12 @@ class Postings:
             raise ValueError("an impossible posting list")
         self.frequencies[large] = more[1::2]
 
+    @staticmethod
+    def cut(words: Int32, count: int, offset: int, size: int, limit: int) -> Postings:
+        """The list of ``count`` documents that begins ``offset`` bytes into ``words`` (int32[w], contiguous) and has
+        ``size`` bytes. Raises ValueError when there is none."""
+        return Postings(*cut_list(words, count, offset, size), limit)
+
     def frequency(self, doc: int) -> int:
         """How often the term stands in a document; 0 = it does not."""
         at = int(np.searchsorted(self.docs, doc))
@@ -117,14 +125,14 @@ class Bm25Kernel(Protocol):
     def Segment(self) -> Callable[..., Segment]: ...  # the classes
 
     @property
-    def Postings(self) -> Callable[..., Postings]: ...
+    def Postings(self) -> type[Postings]: ...
 
     def score(
         self,
         segments: list[Part],
         postings: Lists,
-        weights: Float64,
-        priors: Float64,
+        weights: Sequence[float],
+        priors: Float64 | None,
         prior_rows: float,
         scope: int,
         rows: int,
@@ -143,8 +151,8 @@ class Bm25Kernel(Protocol):
 def score(
     segments: list[Part],
     postings: list[Postings | None],
-    weights: Float64,
-    priors: Float64,
+    weights: Sequence[float],
+    priors: Float64 | None,
     prior_rows: float,
     scope: int,
     rows: int,
@@ -160,15 +168,17 @@ def score(
 ) -> Scored:
     """Score every selected living row of the scope that holds a term; the k best, and what ``also`` rows get.
 
-    ``postings``: segment by segment the list of each term, None = no document. ``weights`` float64[t] in
+    ``postings``: segment by segment the list of each term, None = no document. ``weights`` of the t terms, in
     WEIGHT_MIN..WEIGHT_MAX. ``rows`` and ``total``: the scope's living documents and the sum of their lengths. A term
     says weight * ln(1 + (R - d + 1/2) / (d + 1/2)) with d = df + prior, R = rows + prior_rows: ``priors`` float64[t]
-    >= 0 and at most ``prior_rows``. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask`` uint8 by
-    rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or None,
-    says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b`` 0..1.
-    Raises ValueError for what is out of range."""
-    _check(weights, priors, prior_rows, rows, total, k1, b, k)
-    terms = len(weights)
+    >= 0 and at most ``prior_rows``, None = 0. The selection is ``rids`` (int32[m], strictly ascending, >= 0); ``mask``
+    uint8 by rid says the same, or None. ``places`` int32[2m], segments and then documents of ``rids`` (-1 = none), or
+    None, says where they are: worth it for few. ``also`` int32[a] with their ``also_places``. ``k1`` 0..1,000, ``b``
+    0..1. Raises ValueError for what is out of range."""
+    counts = np.array(weights, np.float64)
+    terms = len(counts)
+    held = np.zeros(terms) if priors is None else priors
+    _check(counts, held, prior_rows, rows, total, k1, b, k)
     if len(postings) != len(segments) * terms:
         raise ValueError("postings are not segments x terms")
     if len(also_places) != 2 * len(also) or (places is not None and len(places) != 2 * len(rids)):
@@ -184,12 +194,12 @@ def score(
     if (df > rows).any():
         raise ValueError("fewer rows than documents with a term")
     idf = np.array([math.log(1.0 + ((rows - n) + 0.5) / (n + 0.5)) if n else 0.0 for n in df.tolist()], np.float64)
-    said = _said(weights, priors, prior_rows, rows, df)
+    said = _said(counts, held, prior_rows, rows, df)
     fixed, slope = k1 * (1.0 - b), (k1 * b / average if average > 0.0 else 0.0)
     sums, match = [], []
     for number, (segment, _, _, _) in enumerate(segments):
         lists = postings[number * terms : (number + 1) * terms]
-        sums.append(_sums(segment, lists, idf * weights, k1, fixed, slope))
+        sums.append(_sums(segment, lists, idf * counts, k1, fixed, slope))
         match.append(_match(segment, lists, said))
     best = _best(segments, owns, sums, match, rids, k)
     extra = _also(segments, owns, sums, match, rids, also, also_places)

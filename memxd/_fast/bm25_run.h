@@ -1,44 +1,19 @@
 /* One BM25 question over flat posting lists: what _bm25.pyx calls without the GIL. bm25_py.py is the oracle; here is how to
  * look at little of the lists.
  *
- * MaxScore (Turtle and Flood 1995) by windows of documents, as Lucene's MaxScoreBulkScorer: in each window the terms
- * whose bounds together cannot reach the k-th best score so far only complete the others' documents. Windows grow: while
- * little is known nearly everything in them is scored. Sums are float32 approximations within `margin` of the exact
+ * MaxScore (Turtle and Flood 1995): lists that together cannot reach the k-th best score so far only complete the
+ * others' documents. Questions of a few words go through the lists in turn (bm25_turns.h); where it costs less, as for
+ * questions of many, all lists are added up at once, by windows of documents, as Lucene's MaxScoreBulkScorer. Windows
+ * grow: while little is known nearly everything in them is scored. Sums are float32 approximations within `margin` of the exact
  * score; k of them raise the floor. What is above it waits, and what is above it in the end is scored again exactly, in
  * float64 and in the order of the terms. So approximations decide what is looked at, never what is answered.
  */
 #ifndef MEMXD_BM25_RUN_H
 #define MEMXD_BM25_RUN_H
 
-#include "bm25.h"
+#include "bm25_turns.h"
 
 /* ---- windows ---- */
-
-/* What an approximation must reach to matter; below 0 while nothing is known. */
-static inline double bm25_least(const bm25_search *s) {
-    const double least = s->kept < s->k ? -1.0 : s->score[0] - s->margin;
-    return least > s->floor ? least : s->floor;
-}
-
-/* Bring the n largest values to the front, and perhaps some more: by 256 steps up to the largest, not sorted. */
-static void bm25_front(float *values, int32_t *docs, int64_t size, int64_t n) {
-    int32_t counts[257] = {0};
-    float most = 0.0f;
-    int64_t at = 256, front = 0;
-    for (int64_t i = 0; i < size; i++) most = values[i] > most ? values[i] : most;
-    const float scale = 256.0f / most;
-    for (int64_t i = 0; i < size; i++) counts[(int32_t)(values[i] * scale)]++;
-    for (int64_t above = counts[at]; above < n && at > 0; above += counts[at]) at--;
-    for (int64_t i = 0; i < size; i++) {
-        const float value = values[i];
-        const int32_t doc = docs[i];
-        const int64_t go = (int32_t)(value * scale) >= at;
-        values[i] = values[front], docs[i] = docs[front];
-        values[front] = value, docs[front] = doc;
-        if (!go) values[front] = values[i], docs[front] = docs[i], values[i] = value, docs[i] = doc;
-        front += go;
-    }
-}
 
 /* What a document gets once the other lists are asked too, or -1 as soon as it cannot be among the best. */
 static inline float bm25_complete(const bm25_search *s, const bm25_segment *segment, int32_t doc, float value,
@@ -54,55 +29,13 @@ static inline float bm25_complete(const bm25_search *s, const bm25_segment *segm
             if (tf > 0.0f) value += lane->weight * (tf / (tf + (fixed + slope * (float)segment->lengths[doc])));
             continue;
         }
+        if (list->filter && !bm25_possible(list, doc)) continue;
         const int64_t at = bm25_position(list->docs, lane->from, lane->to, doc);
         float share = 0.0f;
         if (at >= 0) bm25_shares_portable(&list->packed[at], &share, 1, fixed, slope, lane->weight);
         value += share;
     }
     return (double)value >= least ? value : -1.0f;
-}
-
-/* Score what waits and may still be among the best. */
-static void bm25_settle(bm25_search *s, int64_t number) {
-    const bm25_scratch *scratch = s->scratch;
-    for (int64_t i = 0; i < s->waiting; i++) {
-        const int32_t doc = scratch->waiting_docs[i];
-        double match;
-        if ((double)scratch->waiting_values[i] < bm25_least(s)) continue;
-        const double score = bm25_value(s, number, doc, &match);
-        bm25_offer(s, score, s->segments[number].rids[doc], match);
-    }
-    s->waiting = 0;
-}
-
-/* Raise the floor: one more selected document of about this score. */
-static void bm25_approach(bm25_search *s, float value) {
-    float *heap = s->nearly;
-    int64_t at = 0;
-    if (s->near_count < s->k) {
-        for (at = s->near_count++; at && value < heap[(at - 1) / 2]; at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    } else {
-        if (!(value > heap[0])) return;
-        while (2 * at + 1 < s->k) {
-            int64_t child = 2 * at + 1;
-            if (child + 1 < s->k && heap[child + 1] < heap[child]) child++;
-            if (value <= heap[child]) break;
-            heap[at] = heap[child];
-            at = child;
-        }
-    }
-    heap[at] = value;
-    if (s->near_count == s->k && (double)heap[0] - 2.0 * s->margin > s->floor) s->floor = (double)heap[0] - 2.0 * s->margin;
-}
-
-/* A document that may be among the best. Its exact score waits until the floor is high; unless its approximation may be
- * too large, so that the floor must not trust it. */
-static inline void bm25_candidate(bm25_search *s, int64_t number, int32_t doc, float value) {
-    bm25_scratch *scratch = s->scratch;
-    if (s->waiting == BM25_WAITING) bm25_settle(s, number);
-    scratch->waiting_docs[s->waiting] = doc;
-    scratch->waiting_values[s->waiting++] = value;
-    if (!s->large && s->segments[number].lengths[doc] < (int32_t)BM25_LARGE) bm25_approach(s, value);
 }
 
 /* Judge the window's documents whose sums are large enough: scratch.docs and scratch.values, n of them. */
@@ -187,7 +120,7 @@ static int64_t bm25_narrow(bm25_search *s, int32_t base, int64_t n, int64_t *oth
         const int32_t *docs = lane->list->docs + lane->from;
         const double enough = bm25_least(s) - (at > 1 ? (double)s->reach[at - 2] : 0.0);
         int64_t kept = 0;
-        if (n * (lane->list->dense ? BM25_DENSE : BM25_LOOKUP) < size + BM25_LOOKUP * 8) break;
+        if (n * (lane->list->dense || lane->list->filter ? BM25_DENSE : BM25_LOOKUP) < size + BM25_LOOKUP * 8) break;
         bm25_shares(lane->list->packed + lane->from, scratch->parts, size, fixed, slope, lane->weight);
         for (int64_t i = 0; i < size; i++) scratch->sums[docs[i] - base] = scratch->parts[i];
         for (int64_t i = 0; i < n; i++) {
@@ -273,11 +206,14 @@ static void bm25_segment_best(bm25_search *s, int64_t number) {
         lane->list = list, lane->term = t, lane->cursor = list->from;
         lane->weight = (float)(s->impact[t] * (s->k1 + 1.0));
         lane->bound = lane->weight * list->bound;
-        s->turns[lanes].ratio = lane->bound / (float)(list->to - list->from);
-        s->turns[lanes].lane = (int32_t)lanes;
         lanes++;
     }
-    if (!lanes) return;
+    if (!lanes || (!s->large && bm25_in_turn(s, number, lanes))) return;
+    for (int64_t i = 0; i < lanes; i++) {
+        const bm25_list *list = s->lanes[i].list;
+        s->turns[i].ratio = s->lanes[i].bound / (float)(list->to - list->from);
+        s->turns[i].lane = (int32_t)i;
+    }
     qsort(s->turns, (size_t)lanes, sizeof *s->turns, bm25_by_ratio);
     int64_t size = s->floor > 0.0 ? BM25_WINDOW : BM25_FIRST;
     for (int64_t base = segment->low, end; base < segment->high; base = end) {
@@ -307,7 +243,7 @@ static void bm25_places(bm25_search *s) {
 }
 
 static int bm25_run(bm25_search *s) {
-    s->floor = -1.0, s->near_count = s->waiting = 0, s->large = 0;
+    s->floor = -1.0, s->near_count = s->waiting = s->settled = 0, s->large = 0;
     for (int64_t i = 0; i < s->segment_count * s->terms; i++) s->large |= s->lists[i].size && s->lists[i].more_count;
     if (bm25_statistics(s)) return 1;
     if (s->k && s->places) bm25_places(s);

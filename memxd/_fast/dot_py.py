@@ -8,74 +8,15 @@ Called by ``index/vector``. A NaN never counts as a match.
 
 from __future__ import annotations
 
-import heapq
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from memxd._fast.arrays import F32, I32, U8
+from memxd._fast.dot_math import F16, dot_rows
+from memxd._fast.dot_walk import Effort, GraphArrays, Walk
 from memxd._fast.helpers import Helpers
 
 __all__ = ["Effort", "GraphArrays", "Helpers", "best_by_rid", "dot_rows", "search_graph", "search_rids"]
-
-F16 = NDArray[np.float16]
-
-LANES = 16
-#: How many rows of a selection a walk through it begins from.
-SPREAD = 64
-
-
-class GraphArrays(NamedTuple):
-    """A navigable small-world graph over the first rows of a matrix. A link that is negative or names no row is none.
-
-    ``links``: int32[n, m <= 256], the neighbours of each row on level 0. ``at``: int32[n], where in ``upper`` the
-    neighbours of a row on level 1 stand, those on its higher levels following; -1 = it is on level 0 only. ``upper``:
-    int32[blocks, u]. ``entry``: the row where a walk begins, on level ``levels``.
-    """
-
-    links: I32
-    at: I32
-    upper: I32
-    entry: int
-    levels: int
-
-
-class Effort(NamedTuple):
-    """How hard a walk looks. ``near`` (>= 1), ``some``, ``wide``: how many rows it keeps at the first look, at a second
-    one, and at a second one when fewer than half of the expected rows near the question are selected; below 1 = such a
-    second look is not worth while, and the walk ends as if beyond its budget with nothing found. ``needed``:
-    selected rows that make a second look superfluous. ``budget``: vectors compared after which it stops. ``share``:
-    which part (0..1) of the graph's rows is selected."""
-
-    near: int
-    some: int
-    wide: int
-    needed: int
-    budget: int
-    share: float
-
-
-def dot_rows(query: F32, matrix: F16, rows: I32, /) -> F32:
-    """float32[m]: the dot product of ``query`` (float32[d]) with ``matrix`` (float16[n, d]) at each of ``rows``
-    (int32[m]); NaN where a row is negative or >= n."""
-    count, width = matrix.shape
-    inside = (rows >= 0) & (rows < count)
-    lanes = np.zeros((rows.shape[0], LANES), np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities in a damaged row make NaN: no match
-        values = matrix[rows[inside]].astype(np.float32)
-        part = np.zeros((values.shape[0], LANES), np.float32)
-        for start in range(0, width, LANES):
-            stop = min(start + LANES, width)
-            part[:, : stop - start] += query[start:stop] * values[:, start:stop]
-        lanes[inside] = part
-        step = LANES // 2
-        while step:
-            lanes[:, :step] += lanes[:, step : 2 * step]
-            step //= 2
-    out = lanes[:, 0].copy()
-    out[~inside] = np.nan
-    return out
 
 
 def best_by_rid(
@@ -158,115 +99,8 @@ def search_graph(
     if limit == 0 or end <= 0 or not matrix.shape[1] or not capacity:
         return (*search_rids(query, matrix, head, after, rids, 0), 0)
     nodes = min(graph.links.shape[0], graph.at.shape[0], end)
-    walk = _Walk(query, matrix, head, by_row[:end], graph, mask[:capacity], nodes, effort)
+    walk = Walk(query, matrix, head, by_row[:end], graph, mask[:capacity], nodes, effort)
     found = [*walk.look(rids), *range(nodes, end)]
     wanted = dict.fromkeys(int(by_row[row]) for row in found if walk.selected(row))
     asked = np.array(list(wanted), np.int32)
     return (*search_rids(query, matrix, head, after, asked, limit), walk.scored)
-
-
-class _Walk:
-    """One walk: what was met, what is open (a heap, nearest first), what was found (a heap, farthest first)."""
-
-    def __init__(
-        self, query: F32, matrix: F16, head: I32, by_row: I32, graph: GraphArrays, mask: U8, nodes: int, effort: Effort
-    ) -> None:
-        self._query, self._matrix, self._head, self._by_row = query, matrix, head, by_row
-        self._graph, self._mask, self._nodes, self._effort = graph, mask, nodes, effort
-        self._through = False
-        self._beam = effort.near
-        self.scored = 0
-        self._met: set[int] = set()
-        self._open: list[tuple[float, int]] = []  # (-cosine, row)
-        self._found: list[tuple[float, int]] = []  # (cosine, -row)
-
-    def look(self, rids: I32) -> list[int]:
-        """The rows found, in no order."""
-        if not 0 <= self._graph.entry < self._nodes:
-            return []
-        effort = self._effort
-        self._begin_at(self._descend())
-        self._spread()
-        rows = [-row for _, row in self._found]
-        selected = [row for row in rows if self.selected(row)]
-        enough = 2.0 * len(selected) >= effort.share * len(rows)
-        if len(selected) >= effort.needed and enough:
-            return selected
-        self._beam = effort.some if enough else effort.wide
-        if self._beam < 1:
-            self.scored = effort.budget + 1
-            return []
-        nearest = -max(self._found)[1] if self._found else self._graph.entry
-        self._through = True
-        self._met, self._open, self._found = set(), [], []
-        for row in (nearest, *selected):
-            self._begin_at(row)
-        for i in range(SPREAD):
-            rid = int(rids[i * len(rids) // SPREAD])
-            if 0 <= rid < len(self._mask):
-                self._begin_at(int(self._head[rid]))
-        self._spread()
-        return [-row for _, row in self._found]
-
-    def selected(self, row: int) -> bool:
-        """Alive, and its rid let through."""
-        rid = int(self._by_row[row])
-        return 0 <= rid < len(self._mask) and bool(self._mask[rid])
-
-    def _cosine(self, row: int) -> float:
-        self.scored += 1
-        return float(dot_rows(self._query, self._matrix, np.array([row], np.int32))[0])
-
-    def _descend(self) -> int:
-        graph, here = self._graph, self._graph.entry
-        best = (self._cosine(here), -here)
-        for level in range(graph.levels, 0, -1):
-            while True:
-                here = -best[1]
-                block = int(graph.at[here]) + level - 1
-                if graph.at[here] < 0 or block >= graph.upper.shape[0]:
-                    break
-                for row in graph.upper[block].tolist():
-                    if 0 <= row < self._nodes:
-                        other = (self._cosine(row), -row)
-                        best = max(best, other) if other[0] == other[0] else best
-                if -best[1] == here or self.scored > self._effort.budget:
-                    break
-        return -best[1]
-
-    def _begin_at(self, row: int) -> None:
-        if 0 <= row < self._nodes and row not in self._met:
-            self._met.add(row)
-            self._offer(row, self._cosine(row), not self._through or self.selected(row))
-
-    def _offer(self, row: int, cosine: float, counts: bool) -> None:
-        full = len(self._found) == self._beam
-        if cosine != cosine or (full and (cosine, -row) <= self._found[0]):
-            return
-        heapq.heappush(self._open, (-cosine, row))
-        if counts:
-            heapq.heappush(self._found, (cosine, -row))
-            if full:
-                heapq.heappop(self._found)
-
-    def _gather(self, row: int) -> list[int]:
-        batch: list[int] = []
-        detour: list[int] = []
-        for other in self._graph.links[row].tolist():
-            if 0 <= other < self._nodes and other not in self._met:
-                self._met.add(other)
-                (batch if not self._through or self.selected(other) else detour).append(other)
-        for via in detour:
-            for other in self._graph.links[via].tolist():
-                if 0 <= other < self._nodes and other not in self._met and self.selected(other):
-                    self._met.add(other)
-                    batch.append(other)
-        return batch
-
-    def _spread(self) -> None:
-        while self._open and self.scored <= self._effort.budget:
-            distance, row = heapq.heappop(self._open)
-            if len(self._found) == self._beam and self._found[0] > (-distance, -row):
-                break
-            for other in self._gather(row):
-                self._offer(other, self._cosine(other), True)

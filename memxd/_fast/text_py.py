@@ -1,4 +1,4 @@
-"""Cutting a text into tokens and counting their terms, in plain Python: the twin and oracle of ``_text``.
+"""Cutting a text into tokens, counting and finding their terms, in plain Python: the twin and oracle of ``_text``.
 
 Owns the loop over a text's characters: where a token begins and ends, and the sums. What a character is comes as a
 table of ``classes`` (one byte for each code point from 0, larger ones are nothing), what a word's terms are from the
@@ -11,7 +11,10 @@ exactly three DIGITs after one, with ``++`` or ``#`` behind it; or a run of one 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from hashlib import md5
+from mmap import mmap
 from typing import Protocol, TypeVar
 
 #: The low four bits of a class: what kind of token a character is part of.
@@ -20,11 +23,20 @@ NOTHING, WORD, HAN_KANA, HANGUL, THAI, LAO, MYANMAR, KHMER, FLAG, SYMBOL = range
 #: Bits of a class: a decimal digit, a sign that joins words, a character that is dropped beforehand.
 DIGIT, SIGN, IGNORED = 16, 32, 64
 
+#: Of a dictionary: a slot of a hash table (hash, place of the item, 0 = empty); an item's sizes of key and value, which
+#: come next; of the value: documents, where the list begins in bytes, how many it has.
+_SLOT, _SIZES, _PLACE = struct.Struct("!Iq"), struct.Struct("!ii"), struct.Struct("!5xI14xqi")
+_TABLE = struct.Struct("=qq")
+#: Longer keys (bytes) are in no dictionary.
+LONGEST = 1_024
+
 #: The terms of a word, each once, and its length in positions.
 WordTerms = tuple[tuple[str, ...], int]
 #: (bigrams, single units, length) of a run, repetitions kept.
 RunTerms = tuple[list[str], list[str], int]
 N = TypeVar("N", int, float)
+#: What can be indexed and cut, such as a mapped file.
+Bytes = bytes | mmap
 
 
 class TextKernel(Protocol):
@@ -52,6 +64,8 @@ class TextKernel(Protocol):
         single: float,
         /,
     ) -> dict[str, float]: ...
+
+    def find_term(self, mapped: Bytes, tables: bytes, field: bytes, term: str, /) -> tuple[int, int, int] | None: ...
 
 
 def without_ignored(text: str, classes: bytes, /) -> str:
@@ -87,6 +101,49 @@ def weigh_terms(
 ) -> dict[str, float]:
     """As ``count_terms``, but as floats, and a single unit of a run that has pairs adds ``single`` instead of 1."""
     return _scan(text, classes, words, word, run, 1.0, single)[0]
+
+
+def find_term(mapped: Bytes, tables: bytes, field: bytes, term: str, /) -> tuple[int, int, int] | None:
+    """(documents, offset, size) of a term's posting list, None when the dictionary does not hold it.
+
+    ``mapped``: the file, Whoosh's ``OrderedHashWriter``'s; ``tables``: where each of its 256 hash tables begins and how
+    many slots it has, native int64[512]; ``field``: what its keys begin with. Raises ValueError for a damaged one.
+    """
+    if len(tables) != 256 * _TABLE.size:
+        raise ValueError("a dictionary has 256 tables")
+    key = field + term.encode()
+    if len(key) > LONGEST:
+        return None
+    try:
+        return _find(mapped, tables, key)
+    except struct.error as error:
+        raise ValueError("the dictionary leads outside itself") from error
+
+
+def _find(mapped: Bytes, tables: bytes, key: bytes) -> tuple[int, int, int] | None:
+    wanted = int.from_bytes(md5(key, usedforsecurity=False).digest()[-4:], "big")
+    start, slots = _TABLE.unpack_from(tables, (wanted & 255) * _TABLE.size)
+    if start < 0 or slots < 0 or (slots and start + slots * _SLOT.size > len(mapped)):
+        raise struct.error
+    first = (wanted >> 8) % slots if slots else 0
+    for step in range(slots):
+        found, at = _SLOT.unpack_from(mapped, start + (first + step) % slots * _SLOT.size)
+        if not at:
+            return None
+        if found != wanted:
+            continue
+        if at < 0:
+            raise struct.error
+        size, _ = _SIZES.unpack_from(mapped, at)
+        at += _SIZES.size
+        if size != len(key):
+            continue
+        if at + size > len(mapped):
+            raise struct.error
+        if mapped[at : at + size] == key:
+            place: tuple[int, int, int] = _PLACE.unpack_from(mapped, at + size)
+            return place
+    return None
 
 
 def _scan(

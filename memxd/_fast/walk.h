@@ -5,6 +5,7 @@
 #ifndef MEMXD_WALK_H
 #define MEMXD_WALK_H
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "dot.h"
@@ -31,13 +32,17 @@ typedef struct {
     ptrdiff_t chosen_size;
     ptrdiff_t near, some, wide, needed, budget;
     double share;
+    ptrdiff_t many, most;
+    double far;
     /* the answer: found rows in no order, and how many vectors were compared */
     memxd_near *found;
     ptrdiff_t found_size, scored;
     int stop; /* set by another thread: nobody wants the answer any more */
     /* work space */
     ptrdiff_t beam;
-    int through;
+    int through, keeps; /* keeps: what a beam has no room for is set aside, for a wider one */
+    memxd_near *refused, *ousted; /* never open; open, or looked at already */
+    ptrdiff_t refused_size, refused_room, ousted_size, ousted_room;
     uint8_t *seen;
     memxd_near *open;
     ptrdiff_t open_size, open_room;
@@ -171,12 +176,24 @@ static inline int32_t memxd_descend(memxd_walk *w) {
     return here;
 }
 
+static inline int memxd_set_aside(memxd_near **list, ptrdiff_t *size, ptrdiff_t *room, memxd_near item) {
+    if (*size == *room) {
+        const ptrdiff_t more = *room ? *room * 2 : 2048;
+        memxd_near *longer = (memxd_near *)realloc(*list, (size_t)more * sizeof *longer);
+        if (!longer) return 0;
+        *list = longer;
+        *room = more;
+    }
+    (*list)[(*size)++] = item;
+    return 1;
+}
+
 /* A met row takes its place among what is still to be looked at, and among the found when it is selected.
  * Answers 0 when memory runs out. */
-static inline int memxd_offer(memxd_walk *w, int32_t row, float cosine, int selected) {
-    const memxd_near item = memxd_as_near(cosine, row);
-    if (cosine != cosine) return 1; /* a damaged row */
-    if (w->found_size == w->beam && item <= w->found[0]) return 1;
+static inline int memxd_offer_near(memxd_walk *w, memxd_near item, int selected) {
+    const int32_t row = memxd_row_of(item);
+    if (w->found_size == w->beam && item <= w->found[0])
+        return !w->keeps || memxd_set_aside(&w->refused, &w->refused_size, &w->refused_room, item);
     MEMXD_PREFETCH(w->links + row * w->fan);
     MEMXD_PREFETCH(w->links + row * w->fan + 16);
     if (w->open_size == w->open_room) {
@@ -188,11 +205,18 @@ static inline int memxd_offer(memxd_walk *w, int32_t row, float cosine, int sele
     }
     memxd_push_nearest(w->open, w->open_size++, item);
     if (!selected) return 1;
-    if (w->found_size < w->beam)
+    if (w->found_size < w->beam) {
         memxd_push_farthest(w->found, w->found_size++, item);
-    else
-        memxd_sink_farthest(w->found, w->beam, item);
+        return 1;
+    }
+    if (w->keeps && !memxd_set_aside(&w->ousted, &w->ousted_size, &w->ousted_room, w->found[0])) return 0;
+    memxd_sink_farthest(w->found, w->beam, item);
     return 1;
+}
+
+static inline int memxd_offer(memxd_walk *w, int32_t row, float cosine, int selected) {
+    if (cosine != cosine) return 1; /* a damaged row */
+    return memxd_offer_near(w, memxd_as_near(cosine, row), selected);
 }
 
 /* The unmet rows to compare after ``row``, into batch. With ``through`` only selected ones, those behind neighbours
@@ -265,14 +289,101 @@ static inline int memxd_begin_spread(memxd_walk *w) {
     return fine;
 }
 
+/* Whether the question is far from everything, so that many rows are about equally near and the first look has met only
+ * some of them: it kept meeting new ones, or the nearest row is much farther from the question than its own neighbours
+ * are from it (as the local outlier factor, Breunig et al. 2000, asks). -1 = memory has run out. */
+static inline int memxd_lost(memxd_walk *w, memxd_near nearest) {
+    const int32_t row = memxd_row_of(nearest), *list = w->links + row * w->fan;
+    ptrdiff_t size = 0;
+    double sum = 0.0;
+    float *place;
+    if (w->scored > w->budget) return 0;
+    if (w->scored > w->many) return 1;
+    if (!(w->far < INFINITY)) return 0;
+    place = (float *)malloc((size_t)w->dimension * sizeof *place);
+    if (!place) return -1;
+    for (ptrdiff_t i = 0; i < w->dimension; i++) place[i] = memxd_half(w->matrix[row * w->dimension + i]);
+    for (ptrdiff_t i = 0; i < w->fan; i++) {
+        float cosine;
+        if (!memxd_has(w, list[i])) continue;
+        cosine = w->dot(place, w->matrix + list[i] * w->dimension, w->dimension);
+        if (cosine != cosine) continue; /* a damaged row */
+        sum += cosine;
+        size++;
+    }
+    w->scored += size;
+    free(place);
+    return size && 1.0 - w->dot(w->query, w->matrix + row * w->dimension, w->dimension) > w->far * (1.0 - sum / size);
+}
+
+/* The first look goes on with twice the beam, as if it had been so wide from the beginning. -1 = memory has run out,
+ * 0 = it cannot be any wider. */
+static inline int memxd_widen(memxd_walk *w) {
+    ptrdiff_t beam = 2 * w->beam < w->most ? 2 * w->beam : w->most, ousted = w->ousted_size, refused = w->refused_size;
+    memxd_near *room;
+    if (beam > w->nodes) beam = w->nodes;
+    if (beam <= w->beam || w->scored > w->budget) return 0;
+    room = (memxd_near *)realloc(w->found, (size_t)(beam + 1) * sizeof *room);
+    if (!room) return -1;
+    w->found = room;
+    w->beam = beam;
+    w->ousted_size = w->refused_size = 0; /* what is set aside again takes places that were read already */
+    for (ptrdiff_t i = 0; i < ousted; i++) {
+        memxd_near item = w->ousted[i];
+        if (w->found_size < beam) {
+            memxd_push_farthest(w->found, w->found_size++, item);
+            continue;
+        }
+        if (item > w->found[0]) {
+            const memxd_near worst = w->found[0];
+            memxd_sink_farthest(w->found, beam, item);
+            item = worst;
+        }
+        w->ousted[w->ousted_size++] = item;
+    }
+    for (ptrdiff_t i = 0; i < refused; i++) {
+        const memxd_near item = w->refused[i];
+        if (!memxd_offer_near(w, item, 1)) return -1;
+    }
+    return memxd_spread(w) ? 1 : -1;
+}
+
+/* The ``rank``-th nearest of the found rows, 1 = the nearest; 0 where there are fewer. ``heap`` has room for as many. */
+static inline memxd_near memxd_ranked(const memxd_walk *w, ptrdiff_t rank, memxd_near *heap) {
+    ptrdiff_t size = 0;
+    for (ptrdiff_t i = 0; i < w->found_size; i++)
+        if (size < rank)
+            memxd_push_farthest(heap, size++, w->found[i]);
+        else if (w->found[i] > heap[0])
+            memxd_sink_farthest(heap, rank, w->found[i]);
+    return size == rank ? heap[0] : 0;
+}
+
+/* Of a question that is far from everything: wider and wider, until half as many of the nearest rows as the first
+ * beam held stay the same. 0 = memory has run out. */
+static inline int memxd_look_wider(memxd_walk *w) {
+    const ptrdiff_t rank = w->near / 2 > 1 ? w->near / 2 : 1;
+    memxd_near *heap = (memxd_near *)malloc((size_t)rank * sizeof *heap);
+    memxd_near now, before;
+    int wider = heap ? 1 : -1;
+    for (now = heap ? memxd_ranked(w, rank, heap) : 0; wider > 0;) {
+        before = now;
+        if ((wider = memxd_widen(w)) <= 0) break;
+        now = memxd_ranked(w, rank, heap);
+        if (now == before) break;
+    }
+    free(heap);
+    return wider >= 0;
+}
+
 /* The second look: only selected rows count, from the best of the first look's rows and from a spread of others. */
-static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected) {
+static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected, int lost) {
     const int32_t nearest = w->batch[0];
     int32_t *from;
     memxd_near *room;
     int fine;
     ptrdiff_t size = 0;
-    w->beam = 2.0 * (double)selected >= w->share * (double)w->found_size ? w->some : w->wide;
+    w->beam = !lost && 2.0 * (double)selected >= w->share * (double)w->found_size ? w->some : w->wide;
     if (w->beam <= 0) { /* not worth while */
         w->scored = w->budget < PTRDIFF_MAX ? w->budget + 1 : w->budget;
         w->found_size = 0;
@@ -294,22 +405,42 @@ static inline int memxd_look_through(memxd_walk *w, ptrdiff_t selected) {
     return fine;
 }
 
-static inline int memxd_look(memxd_walk *w) {
+/* How many of the found rows are selected, and which row is the nearest. */
+static inline ptrdiff_t memxd_count(const memxd_walk *w, memxd_near *nearest) {
     ptrdiff_t selected = 0;
+    for (ptrdiff_t i = 0; i < w->found_size; i++) {
+        selected += memxd_selected(w, memxd_row_of(w->found[i]));
+        if (w->found[i] > *nearest) *nearest = w->found[i];
+    }
+    return selected;
+}
+
+static inline int memxd_enough(const memxd_walk *w, ptrdiff_t selected) {
+    return selected >= w->needed && 2.0 * (double)selected >= w->share * (double)w->found_size;
+}
+
+static inline int memxd_look(memxd_walk *w) {
+    ptrdiff_t selected;
     memxd_near nearest = 0;
     int32_t here;
+    int lost = 0;
     if (!memxd_has(w, w->entry)) return 1;
     here = memxd_descend(w);
     w->beam = w->near;
     w->through = 0;
+    w->keeps = w->most > w->near;
     if (!memxd_begin_at(w, here) || !memxd_spread(w)) return 0;
-    for (ptrdiff_t i = 0; i < w->found_size; i++) {
-        selected += memxd_selected(w, memxd_row_of(w->found[i]));
-        if (w->found[i] > nearest) nearest = w->found[i];
+    selected = memxd_count(w, &nearest);
+    if (w->found_size && (lost = memxd_lost(w, nearest)) < 0) return 0;
+    if (lost && w->keeps && memxd_enough(w, selected)) {
+        if (!memxd_look_wider(w)) return 0;
+        selected = memxd_count(w, &nearest);
+        lost = 0;
     }
-    if (selected >= w->needed && 2.0 * (double)selected >= w->share * (double)w->found_size) return 1;
+    w->keeps = 0;
+    if (!lost && memxd_enough(w, selected)) return 1;
     w->batch[0] = w->found_size ? memxd_row_of(nearest) : here;
-    return memxd_look_through(w, selected);
+    return memxd_look_through(w, selected, lost);
 }
 
 /* The whole walk. Answers 0 when memory runs out. ``found`` is freed by memxd_walk_free. */
@@ -317,6 +448,8 @@ static int memxd_walk_run(memxd_walk *w) {
     int fine;
     w->found_size = w->scored = w->open_size = 0;
     w->open_room = 1024;
+    w->refused = w->ousted = NULL;
+    w->refused_size = w->refused_room = w->ousted_size = w->ousted_room = 0;
     w->near = w->near < w->nodes ? w->near : w->nodes > 0 ? w->nodes : 1;
     w->found = (memxd_near *)malloc((size_t)(w->near + 1) * sizeof(memxd_near));
     w->open = (memxd_near *)malloc((size_t)w->open_room * sizeof(memxd_near));
@@ -326,6 +459,8 @@ static int memxd_walk_run(memxd_walk *w) {
     w->cosines = (float *)malloc((size_t)(w->fan * (w->fan + 1) + 1) * sizeof(float));
     fine = w->found && w->open && w->seen && w->batch && w->detour && w->cosines && memxd_look(w);
     free(w->open);
+    free(w->refused);
+    free(w->ousted);
     free(w->seen);
     free(w->batch);
     free(w->detour);

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memxd.cli import process
 from memxd.cli.render import Column, Output, local, size
-from memxd.cli.scope import Session, verb
+from memxd.cli.scope import DAEMON, Session, verb
 from memxd.cli.usage import Command, summary
 from memxd.cli.words import IndexWord, ShellWord
 from memxd.errors import MemxdError
@@ -36,25 +37,24 @@ _SCOPES = (
     Column("active", right=True),
     Column("all", right=True),
 )
-#: The common flags of verbs that concern the daemon, not a scope.
-_DAEMON = ("socket", "timeout", "no_start", "json")
 #: Seconds that ``version`` waits for the daemon's answer.
 _GLANCE = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "status", takes=_DAEMON)(status)
-    verb(app, "flush", takes=_DAEMON)(flush)
-    verb(app, "rebuild", takes=_DAEMON)(rebuild)
-    verb(app, "version", takes=("socket", "timeout", "json"))(version)
+    verb(app, "status", takes=DAEMON)(status)
+    verb(app, "flush", takes=DAEMON)(flush)
+    verb(app, "rebuild", takes=DAEMON)(rebuild)
+    verb(app, "version", takes=tuple(name for name in DAEMON if name != "no_start"))(version)
     app.command("completion", cls=Command, short_help=summary(completion))(completion)
 
 
 def status(
     session: Session,
     scopes: Annotated[int | None, typer.Option(help="How many scopes to list, 0..1000 (100).")] = None,
+    threads: Annotated[bool, typer.Option("--threads", help="Every thread, queue and kind of call as well.")] = False,
 ) -> None:
-    """Tell how the daemon is: indexes, model, scopes, sizes."""
+    """Tell how the daemon is: indexes, model, scopes, sizes, threads, calls, the last error."""
     found = session.client.status(max_scopes=scopes)
     if session.out.as_json:
         session.out.json(found)
@@ -72,6 +72,8 @@ def status(
             for i in engine.indexes
         ],
     )  # fmt: skip
+    if threads:
+        process.tables(out, found.process)
     if engine.scopes:
         out.line()
         out.table(_SCOPES, [(s.agent_id, s.user_id, f"{active:,}", f"{total:,}") for s, total, active in engine.scopes])
@@ -99,6 +101,7 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("model says", model.message or ("" if model.available else "not available")),
             ("kernels", "compiled" if engine.kernels == "c" else "plain Python (slower)"),
             ("time zone", found.time_zone),
+            *process.lines(found.process),
         ]
     )
 
@@ -167,7 +170,7 @@ def version(session: Session) -> None:
 
 def _glance(session: Session) -> dict[str, Any] | None:
     """The running daemon's version and pid; None when none answers. Never starts one."""
-    if not session.socket.exists():
+    if not session.address and not session.socket.exists():
         return None  # and gRPC need not even be imported
     with session.connect(start=False) as client:
         try:

@@ -39,7 +39,8 @@ EPILOG = (
 )
 #: Which module registers which verbs of memx, in the order of the help.
 VERBS = {
-    "memxd.cli.memories": ("add", "get", "edit", "forget"),
+    "memxd.cli.memories": ("add", "get", "edit"),
+    "memxd.cli.forgetting": ("forget", "archive", "unarchive"),
     "memxd.cli.search": ("search",),
     "memxd.cli.listing": ("list", "count"),
     "memxd.cli.links": ("link", "unlink", "links", "related"),
@@ -49,6 +50,7 @@ VERBS = {
     "memxd.cli.models": ("models",),
     "memxd.cli.setup": ("setup", "uninstall"),
     "memxd.cli.settings": ("config",),
+    "memxd.cli.token": ("token",),
     "memxd.cli.service": ("service", "stop"),
     "memxd.cli.doctor": ("doctor",),
     "memxd.cli.bench": ("bench",),

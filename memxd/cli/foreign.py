@@ -42,7 +42,9 @@ def read(system: str, path: Path) -> Iterator[bytes]:
             yield json.dumps(kept, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
     except OSError as error:
         raise InvalidArgumentError.field("file", f"cannot be read: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except RecursionError as error:
+        raise InvalidArgumentError.field("file", f"is no file of {system}: nested too deep") from error
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise InvalidArgumentError.field("file", f"is no file of {system}: {error}") from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ _MOST_SCOPES = 1_000
 #: Exit code of an import that refused lines.
 _REFUSED = 5
 _SUMS = ("added", "unchanged", "replaced", "kept", "refused")
+#: What a line is, by its first field, and what many of them are called.
+_KIND = re.compile(rb'\s*\{\s*"kind"\s*:\s*"(\w{1,10})"')
+_KINDS = {b"memory": "memories", b"version": "versions", b"link": "links"}
 
 
 def register(app: typer.Typer) -> None:
@@ -47,20 +51,47 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write memories as lines of JSON, in every state, with ids, times, counts, versions and links."""
-    memories = left_out = 0
+    kinds, left_out = _Kinds(), 0
     with _target(file, force) as out:
         for client in _scopes(session, every_scope):
             steps = client.export(include_private=private, vectors=vectors, timeout=session.settings.timeout)
             for step in shown(session.out, "exporting", steps) if file != "-" else steps:
                 out.write(step.lines)
+                kinds.count(step.lines.splitlines())
                 if step.finished:
-                    memories, left_out = memories + step.done, left_out + step.private_left_out
+                    left_out += step.private_left_out
     if session.out.as_json and file != "-":
-        session.out.json({"file": file, "memories": memories, "private_left_out": left_out})
+        session.out.json({"file": file, "lines": kinds.lines, **kinds.sums, "private_left_out": left_out})
         return
-    session.out.note(f"{memories:,} memories exported")
+    session.out.note(f"{kinds} exported")
     if left_out:
         session.out.note(f"{left_out:,} private ones were left out; --include-private takes them along")
+
+
+class _Kinds:
+    """How many lines of which kind went by; export and import tell the same numbers of the same file."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.sums = dict.fromkeys(_KINDS.values(), 0)
+
+    def count(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            self.lines += 1
+            found = _KIND.match(line)
+            name = _KINDS.get(found[1]) if found else None
+            if name is not None:
+                self.sums[name] += 1
+
+    def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The same lines, counted as they go by."""
+        for line in lines:
+            self.count((line,))
+            yield line
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{number:,} {name}" for name, number in self.sums.items())
+        return f"{self.lines:,} lines ({told})"
 
 
 def _scopes(session: Session, every: bool) -> Iterator[Client]:
@@ -121,14 +152,14 @@ def import_(
     """Take over what was exported; the same file may come again."""
     refusals: list[Any] = []
     sums = dict.fromkeys(_SUMS, 0)
-    lines = 0
+    lines, kinds = 0, _Kinds()
     # Times that another system does not tell are made up: what is there already stays.
     conflict = on_conflict or (ConflictWord.KEEP if system else None)
     with _source(file, system) as source:
         for client, first, part in _sections(session, source, here, from_line):
             last = None
             for step in client.import_lines(
-                part, on_conflict=conflict, first_line=first, timeout=session.settings.timeout
+                kinds.passing(part), on_conflict=conflict, first_line=first, timeout=session.settings.timeout
             ):
                 last = step
                 refusals += _told(session, step)
@@ -136,9 +167,9 @@ def import_(
                 lines = last.lines
                 sums = {name: sums[name] + getattr(last, name) for name in _SUMS}
     if session.out.as_json:
-        session.out.json({"lines": lines, **sums, "refusals": refusals})
+        session.out.json({"lines": lines, **kinds.sums, **sums, "refusals": refusals})
     else:
-        session.out.line(f"{lines:,} lines: " + ", ".join(f"{sums[name]:,} {name}" for name in _SUMS))
+        session.out.line(f"{kinds}: " + ", ".join(f"{sums[name]:,} {name}" for name in _SUMS))
     if refusals:
         raise typer.Exit(_REFUSED)
 

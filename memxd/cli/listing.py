@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memxd.cli import values
-from memxd.cli.render import Column, age, local
+from memxd.cli.render import Column, age, local, one_line
 from memxd.cli.scope import Session, verb
+from memxd.cli.undoing import pending
 from memxd.cli.words import OrderWord
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ _COLUMNS = (
 )
 
 
+#: Characters of a memory on one line of a list of a few.
+_BRIEF = 60
+
+
 def register(app: typer.Typer) -> None:
     verb(app, "list", filters=True)(list_memories)
     verb(app, "count", filters=True)(count)
@@ -37,7 +42,17 @@ def register(app: typer.Typer) -> None:
 
 def marked(memory: Memory) -> str:
     """The content, with the state before it unless that is active."""
-    return memory.content if memory.state == 1 else f"[{memory.state.name.lower()}] {memory.content}"
+    if memory.state == 1:
+        return memory.content
+    state = "to be erased" if pending(memory) else memory.state.name.lower()
+    return f"[{state}] {memory.content}"
+
+
+def brief(memory: Memory) -> str:
+    """One line of it: id, day, the beginning of the content."""
+    text = one_line(marked(memory))
+    text = text if len(text) <= _BRIEF else text[: _BRIEF - 3] + "..."
+    return f"{memory.id}  {local(memory.created_at)}  {text}"
 
 
 def rows(memories: Iterable[Memory]) -> Iterable[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The verbs about single memories: add, get, edit, forget.
+"""The verbs about single memories: add, get, edit.
 
 Owns their flags and what they print. ``scope.py`` gives them their session; the daemon checks the values.
 """
@@ -6,8 +6,6 @@ Owns their flags and what they print. ``scope.py`` gives them their session; the
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +13,8 @@ import typer
 from memxd.cli import values
 from memxd.cli.render import moment
 from memxd.cli.scope import Session, verb
+from memxd.cli.undoing import pending
 from memxd.cli.words import Clearable, StateWord, TypeWord
-from memxd.errors import MemxdError
 
 if TYPE_CHECKING:
     from memxd.model import Memory
@@ -28,14 +26,14 @@ def register(app: typer.Typer) -> None:
     verb(app, "add")(add)
     verb(app, "get")(get)
     verb(app, "edit")(edit)
-    verb(app, "forget", filters=True)(forget)
 
 
 def show(session: Session, memory: Memory) -> None:
     """All of one memory: attributes, a blank line, the content."""
     out = session.out
     states = memory.state.name.lower() + (f" by {memory.superseded_by}" if memory.superseded_by else "")
-    flags = [word for word, on in (("private", memory.private), ("vector pending", memory.vector_pending)) if on]
+    about = (("to be erased", pending(memory)), ("private", memory.private), ("vector pending", memory.vector_pending))
+    flags = [word for word, on in about if on]
     meta = [
         (f"meta {key}", v if isinstance(v, str) else json.dumps(v, ensure_ascii=False))
         for key, v in memory.metadata.items()
@@ -180,68 +178,3 @@ def edit(
         session.out.json(answer)
     else:
         session.out.line(f"{answer.memory.id} is now at revision {answer.memory.revision}")
-
-
-def forget(
-    session: Session,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of memories; or give filter flags instead.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="The whole scope, without a filter.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be erased.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; ids are erased without asking anyway.")] = False,
-) -> None:
-    """Erase memories for good: by id at once, or, after asking, all that the filter flags select.
-
-    Filter flags select in every state unless --state is given.
-    """
-    chosen = [bool(ids), session.filter is not None, everything]
-    if sum(chosen) != 1:
-        raise typer.BadParameter("give either ids, or filter flags, or --all")
-    if ids:
-        _forget_ids(session, ids, dry_run=dry_run)
-    else:
-        _forget_many(session, dry_run=dry_run, yes=yes)
-
-
-def _forget_ids(session: Session, ids: Sequence[str], *, dry_run: bool) -> None:
-    """Each id on its own; those after a missing one are erased all the same, and the first refusal is told."""
-    done, first = 0, None
-    for id_ in ids:
-        try:
-            if dry_run:
-                session.client.get(id_, record_access=False)
-            else:
-                session.client.delete(id_)
-            done += 1
-        except MemxdError as error:
-            first = first or error
-    if done or first is None:
-        _told(session, done, dry_run=dry_run)
-    if first is not None:
-        raise first
-
-
-def _forget_many(session: Session, *, dry_run: bool, yes: bool) -> None:
-    settings = session.settings
-    if settings.agent is None or settings.user is None:
-        raise typer.BadParameter(
-            "erasing by filter needs the scope spelled out; give --agent and --user (or MEMX_AGENT and MEMX_USER)"
-        )
-    if not dry_run and not yes:
-        if not sys.stdin.isatty():
-            raise typer.BadParameter("standard input is no terminal to ask on; give --yes, or look with --dry-run")
-        count = session.client.delete_many(session.filter, dry_run=True)
-        question = f"Erase {_memories(count)} of agent {settings.agent!r}, user {settings.user!r} for good?"
-        if count and not typer.confirm(question, err=True):
-            raise typer.Exit(5)
-    _told(session, session.client.delete_many(session.filter, dry_run=dry_run), dry_run=dry_run)
-
-
-def _memories(count: int) -> str:
-    return f"{count} memory" if count == 1 else f"{count} memories"
-
-
-def _told(session: Session, count: int, *, dry_run: bool) -> None:
-    if session.out.as_json:
-        session.out.json({"deleted_count": count, "dry_run": dry_run})
-    else:
-        session.out.line(f"{'would erase' if dry_run else 'erased'} {_memories(count)}")

@@ -13,14 +13,15 @@ from typing import Annotated, Protocol, TypeVar
 import typer
 
 from memxd.cli.render import Output, size
-from memxd.cli.scope import Session, verb
-
-#: The common flags of verbs that concern the daemon, not a scope.
-_DAEMON = ("socket", "timeout", "no_start", "json")
-
+from memxd.cli.scope import DAEMON, Session, verb
+from memxd.cli.words import IndexWord
 
 #: Exit code of a verification that found something.
 _PROBLEMS = 5
+
+
+#: Names in the data directory of what was there before something.
+_COPIES = ("before-restore-*", "before-migration-*")
 
 
 class _Step(Protocol):
@@ -36,10 +37,10 @@ S = TypeVar("S", bound=_Step)
 
 
 def register(app: typer.Typer) -> None:
-    verb(app, "backup", takes=_DAEMON)(backup)
+    verb(app, "backup", takes=DAEMON)(backup)
     verb(app, "restore", takes=("json",))(restore)
-    verb(app, "verify", takes=_DAEMON)(verify)
-    verb(app, "compact", takes=_DAEMON)(compact)
+    verb(app, "verify", takes=DAEMON)(verify)
+    verb(app, "compact", takes=DAEMON)(compact)
 
 
 def backup(
@@ -144,9 +145,19 @@ def verify(session: Session) -> None:
 def compact(session: Session) -> None:
     """Write index files anew without what was erased, and empty the log."""
     steps = list(shown(session.out, "compacting", session.client.compact(timeout=session.settings.timeout)))
-    done = [step for step in steps if step.finished]
+    done = {step.kind.name.lower(): step for step in steps if step.finished}
+    copies = _copies(Path(session.client.status(max_scopes=0).data_dir))
     if session.out.as_json:
-        session.out.json({"indexes": done})
+        session.out.json({"indexes": list(done.values()), "copies": copies})
         return
-    for step in done:
-        session.out.line(f"{step.kind.name.lower()}: {step.done:,} entries, revision {step.watermark:,}")
+    for index in IndexWord:
+        step = done.get(index.value)
+        told = "nothing erased was left in it" if step is None else f"written anew, {step.done:,} entries"
+        session.out.line(f"{index.value}: {told}")
+    if copies:
+        session.out.note(f"older copies beside the database still hold what was erased since: {', '.join(copies)}")
+
+
+def _copies(data: Path) -> list[str]:
+    """Stores set aside by a restore, and databases kept from before an upgrade: a compaction leaves them alone."""
+    return sorted(path.name for pattern in _COPIES for path in data.glob(pattern))

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 _INSTANTS = frozenset(
-    {"created_at", "updated_at", "event_at", "valid_until", "last_accessed_at", "last_retrieved_at", "started_at"}
+    {"created_at", "updated_at", "event_at", "valid_until", "last_accessed_at", "last_retrieved_at", "started_at", "at"}
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,9 +26,10 @@ def rfc3339(micros: int) -> str:
 
 
 def plain(value: Any, field: str = "") -> Any:
-    """Dataclasses, enums and instants as what ``json.dumps`` takes."""
+    """Dataclasses, enums and instants as what ``json.dumps`` takes; without the fields that do not count when two are
+    compared, which are for the log."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        shown = {f.name: plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value)}
+        shown = {f.name: plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value) if f.compare}
         if "weight" in shown and "value" in shown:
             shown["contribution"] = getattr(value, "contribution", None)
         return shown

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,6 +40,8 @@ class Settings:
     agent: str | None = None
     user: str | None = None
     socket: str | None = None
+    address: str | None = None
+    token_file: str | None = None
     timeout: float | None = None
     no_start: bool | None = None
     json: bool | None = None
@@ -54,13 +57,16 @@ _COMMON: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "agent": (str | None, ("--agent",), "Whose memory: the agent (default: MEMX_AGENT, else \"default\")."),
     "user": (str | None, ("--user",), "Whose memory: the person (default: MEMX_USER, else \"default\")."),
     "socket": (str | None, ("--socket",), "The daemon's socket (default: MEMXD_SOCKET, else the usual place)."),
+    "address": (str | None, ("--address",), "tls://host:port in place of the socket (default: MEMX_ADDRESS)."),
+    "token_file": (str | None, ("--token-file",), "File with a token (default: MEMX_TOKEN, MEMX_TOKEN_FILE)."),
     "timeout": (float | None, ("--timeout",), "Seconds a call may take (default: 10)."),
     "no_start": (bool | None, ("--no-start",), "Do not start a daemon when none answers."),
     "json": (bool | None, ("--json",), "Print JSON."),
 }  # fmt: skip
 
-#: The names of the common flags.
+#: The names of the common flags, and of those that concern the daemon, not a scope.
 COMMON = tuple(_COMMON)
+DAEMON = ("socket", "address", "token_file", "timeout", "no_start", "json")
 
 
 def common_parameters(*, with_environment: bool) -> list[inspect.Parameter]:
@@ -79,8 +85,8 @@ def _parameter(name: str, annotation: Any, default: Any = None) -> inspect.Param
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _flag(kind: Any, name: str, flag: str, text: str) -> inspect.Parameter:
-    return _parameter(name, Annotated[kind | None, typer.Option(flag, help=text, show_default=False)])
+def _flag(kind: Any, name: str, flags: str, text: str) -> inspect.Parameter:
+    return _parameter(name, Annotated[kind | None, typer.Option(*flags.split(), help=text, show_default=False)])
 
 
 _FILTER = (
@@ -88,11 +94,15 @@ _FILTER = (
     _flag(list[str], "tags_any", "--tag", "Carries at least one of these tags; repeat for more."),
     _flag(list[str], "tags_all", "--all-tags", "Carries this tag as well; repeat for more."),
     _flag(list[str], "tags_none", "--not-tag", "Does not carry this tag; repeat for more."),
-    _flag(str, "since", "--since", "Stored at or after this time: " + values.TIME_HELP + "."),
-    _flag(str, "until", "--until", "Stored before this time."),
+    _flag(str, "since", "--since --after", "Stored at or after this time: " + values.TIME_HELP + "."),
+    _flag(str, "until", "--until --before", "Stored before this time."),
+    _flag(str, "older_than", "--older-than", "Stored longer ago than this: 90d, 12h, 8w."),
     _flag(str, "event_since", "--event-since", "Happened at or after this time."),
     _flag(str, "event_until", "--event-until", "Happened before this time."),
     _flag(float, "importance_min", "--min-importance", "At least this important, 0..1."),
+    _flag(float, "importance_below", "--importance-below", "Less important than this, 0..1."),
+    _flag(str, "unused_since", "--unused-since", "Neither stored, read nor found at or after this time."),
+    _flag(bool, "expired", "--expired", "Active, but past its valid-until."),
     _flag(list[str], "meta", "--meta", "Metadata key=value; repeat for more."),
     _flag(list[StateWord], "states", "--state", "In this state (default: active and unexpired); repeat for more."),
 )
@@ -105,17 +115,32 @@ def make_filter(given: dict[str, Any]) -> Filter | None:
         return None
     from memxd.client import where
 
+    expired = bool(given["expired"])
     return where(
         types=given["types"] or (),
         tags_any=given["tags_any"] or (),
         tags_all=given["tags_all"] or (),
         tags_none=given["tags_none"] or (),
-        created=values.span(given["since"], given["until"], ""),
+        created=values.span(given["since"], _older_than(given), ""),
         event=values.span(given["event_since"], given["event_until"], "event-"),
         importance_min=given["importance_min"],
         metadata=values.metadata(given["meta"] or ()),
-        states=given["states"] or (),
+        states=given["states"] or (("active",) if expired else ()),
+        importance_below=given["importance_below"],
+        unused_since=values.maybe_when(given["unused_since"], "--unused-since"),
+        valid_until=(None, datetime.now(UTC)) if expired else None,
     )
+
+
+def _older_than(given: dict[str, Any]) -> str | None:
+    """--until, or what --older-than means by it."""
+    until, span = given["until"], given["older_than"]
+    if span is None:
+        return until if until is None else str(until)
+    if until is not None:
+        raise typer.BadParameter("says the same as --until; give one of them", param_hint="--older-than")
+    values.length(span, "--older-than")
+    return str(span)
 
 
 class Session:
@@ -151,21 +176,34 @@ class Session:
 
         return client_socket(self.settings.socket, process_environ())
 
+    @property
+    def address(self) -> str:
+        """The TCP address in place of the socket; empty = none. A socket that is named wins over the environment."""
+        from memxd.config import process_environ
+
+        if self.settings.address is not None:
+            return self.settings.address
+        return "" if self.settings.socket else process_environ().get("MEMX_ADDRESS", "")
+
     def connect(self, *, start: bool) -> Client:
         """A client of its own. ``start`` False: a daemon that does not answer is an error at once."""
-        from memxd.client import NO_RETRY, Client
+        from memxd.client import NO_RETRY, Client, read_token
         from memxd.client.connection import DEFAULT_TIMEOUT
 
-        socket = self.socket
+        given = self.settings
+        start = start and not self.address  # whoever serves there is not ours to start
+        socket = None if self.address else self.socket
         if start:
             from memxd.autostart import ensure_daemon
 
             ensure_daemon(socket)
         return Client(
             socket,
-            agent_id=self.settings.agent,
-            user_id=self.settings.user,
-            timeout=self.settings.timeout or DEFAULT_TIMEOUT,
+            address=self.address or None,
+            token=None if given.token_file is None else read_token(given.token_file),
+            agent_id=given.agent,
+            user_id=given.user,
+            timeout=given.timeout or DEFAULT_TIMEOUT,
             retry=None if start else NO_RETRY,
         )
 

@@ -17,7 +17,7 @@ from typer.models import ArgumentInfo, ParameterInfo
 
 _BY_NAME = {
     "meta": "KEY=VALUE", "drop_meta": "KEY", "supersedes": "ID", "ids": "ID", "socket": "PATH", "timeout": "SECONDS",
-    "page_token": "TOKEN", "agent": "NAME", "user": "NAME",
+    "page_token": "TOKEN", "agent": "NAME", "user": "NAME", "address": "URL", "token_file": "FILE",
 }  # fmt: skip
 _TIMES = frozenset({"since", "until", "event_since", "event_until", "event_at", "valid_until", "as_of", "asked_at"})
 _BY_KIND: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT"}

@@ -36,6 +36,14 @@ def when(text: str, flag: str, now: datetime | None = None) -> datetime:
         raise typer.BadParameter(f"{text!r} is no time; write {TIME_HELP}", param_hint=flag) from None
 
 
+def length(text: str, flag: str) -> timedelta:
+    """A span of time such as ``90d``."""
+    span = _AGO.fullmatch(text.strip())
+    if span is None or span["sign"]:
+        raise typer.BadParameter(f"{text!r} is no length of time; write 90d, 12h or 8w", param_hint=flag)
+    return timedelta(**{_UNITS[span["unit"]]: int(span["number"])})
+
+
 def maybe_when(text: str | None, flag: str) -> datetime | None:
     return None if text is None else when(text, flag)
 

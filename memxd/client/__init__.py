@@ -12,6 +12,7 @@ are the frozen dataclasses of ``memxd.model``; refusals are the classes of ``mem
 microseconds since the epoch (``as_datetime`` turns them); in arguments, aware datetimes work as well.
 """
 
+from memxd.client.access import Tls, read_token
 from memxd.client.admin import DaemonStatus
 from memxd.client.aio import AsyncClient
 from memxd.client.memories import UNSET, Item
@@ -29,7 +30,9 @@ __all__ = [
     "Item",
     "Question",
     "Retry",
+    "Tls",
     "as_datetime",
     "rank",
+    "read_token",
     "where",
 ]

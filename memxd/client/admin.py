@@ -9,12 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from memxd import model
 from memxd.client import convert, values
 from memxd.client.call import ADMIN_SERVICE, Bound, Call
-from memxd.model import EngineStatus, IndexKind, IndexState, IndexStatus, Micros, ModelStatus
+from memxd.model import (
+    CallCount,
+    EngineStatus,
+    IndexKind,
+    IndexState,
+    IndexStatus,
+    LastError,
+    Micros,
+    ModelStatus,
+    ProcessStatus,
+    QueueStatus,
+    ThreadStatus,
+)
 from memxd.v1 import admin_service_pb2 as pb
 
 REBUILD = ADMIN_SERVICE + "Rebuild"
@@ -34,6 +47,7 @@ class DaemonStatus:
     time_zone: str
     libraries: Mapping[str, str]
     engine: EngineStatus
+    process: ProcessStatus
 
 
 def status(scope: Bound, *, max_scopes: int | None = None, timeout: float | None = None) -> Call[DaemonStatus]:
@@ -87,14 +101,38 @@ def _status(message: pb.StatusResponse) -> DaemonStatus:
     return DaemonStatus(
         version=message.version,
         pid=message.pid,
-        uptime=message.uptime.seconds + message.uptime.nanos / 1e9,
+        uptime=_seconds(message.uptime),
         started_at=convert.micros(message.started_at),
         socket_path=message.socket_path,
         data_dir=message.data_dir,
         time_zone=message.time_zone,
         libraries=dict(message.libraries),
         engine=engine,
+        process=_process(message),
     )
+
+
+def _process(message: pb.StatusResponse) -> ProcessStatus:
+    threads = (
+        ThreadStatus(
+            t.name, t.role, t.alive, t.working, _seconds(t.since) if t.HasField("since") else None,
+            t.cpu_seconds if t.HasField("cpu_seconds") else None, t.count, t.message,
+        )
+        for t in message.threads
+    )  # fmt: skip
+    last = message.last_error
+    return ProcessStatus(
+        threads=tuple(threads),
+        queues=tuple(QueueStatus(q.name, q.depth, q.limit) for q in message.queues),
+        last_error=LastError(convert.micros(last.at), last.where, last.message)
+        if message.HasField("last_error")
+        else None,
+        calls=tuple(CallCount(c.method, c.code, c.count, _seconds(c.total)) for c in message.calls),
+    )
+
+
+def _seconds(span: Duration) -> float:
+    return span.seconds + span.nanos / 1e9
 
 
 def _index(message: pb.IndexStatus) -> IndexStatus:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import os
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from os import PathLike
 from types import TracebackType
@@ -17,7 +18,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 import grpc
 import grpc.aio
 
-from memxd.client import admin, connection, links, memories, searches, streams, transfer
+from memxd.client import admin, links, memories, searches, streams, transfer
+from memxd.client.access import Tls, find_access
 from memxd.client.call import Bound, Call
 from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
@@ -68,6 +70,7 @@ class _Link:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.metadata = settings.access.metadata
         self._channel: grpc.aio.Channel | None = None
         self._methods: dict[str, Callable[..., Any]] = {}
 
@@ -75,9 +78,7 @@ class _Link:
     def channel(self) -> grpc.aio.Channel:
         """Made on first use, because it binds itself to the running event loop."""
         if self._channel is None:
-            self._channel = grpc.aio.insecure_channel(
-                connection.target(self.settings.socket), options=list(connection.OPTIONS)
-            )
+            self._channel = self.settings.access.channel(grpc.aio)
         return self._channel
 
     async def close(self) -> None:
@@ -98,13 +99,13 @@ class _Link:
         attempts = self.settings.attempts(call)
         while True:
             try:
-                return call.decode(await send(call.request, timeout=attempts.remaining()))
+                return call.decode(await send(call.request, timeout=attempts.remaining(), metadata=self.metadata))
             except grpc.RpcError as failed:
                 error = self.error(failed, call.request.ByteSize())
             await asyncio.sleep(attempts.pause_after(error))
 
     def error(self, failed: grpc.RpcError, request_bytes: int = 0) -> MemxdError:
-        return from_call(cast(FailedCall, failed), socket=str(self.settings.socket), request_bytes=request_bytes)
+        return from_call(cast(FailedCall, failed), socket=self.settings.access.shown, request_bytes=request_bytes)
 
 
 class AsyncClient:
@@ -117,19 +118,23 @@ class AsyncClient:
         self,
         socket: str | PathLike[str] | None = None,
         *,
+        address: str | None = None,
+        token: str | None = None,
+        tls: Tls | None = None,
         agent_id: str | None = None,
         user_id: str | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry | None = None,
     ) -> None:
-        self._link = _Link(Settings(connection.find_socket(socket), timeout, retry or Retry()))
+        access = find_access(socket, address, token, tls, os.environ)
+        self._link = _Link(Settings(access, timeout, retry or Retry()))
         self._bound = Bound(agent_id, user_id)
         self._owner = True
 
     @property
     def socket(self) -> str:
-        """The path it connects to."""
-        return str(self._link.settings.socket)
+        """The path (or address) it connects to."""
+        return self._link.settings.access.shown
 
     def scope(self, *, agent_id: str | None = None, user_id: str | None = None) -> Self:
         """A view bound to another scope, on the same channel; a part that is None stays. Closing it closes nothing."""
@@ -218,7 +223,7 @@ class AsyncClient:
         send = self._link.channel.stream_stream(
             streams.METHOD, response_deserializer=memory_service_pb2.StoreManyResponse.FromString
         )
-        call = send(poured(ledger, items, slots), timeout=timeout)
+        call = send(poured(ledger, items, slots), timeout=timeout, metadata=self._link.metadata)
         try:
             async for response in call:
                 for _ in range(ledger.answers(response)):
@@ -241,7 +246,7 @@ class AsyncClient:
             request_serializer=admin_service_pb2.RebuildRequest.SerializeToString,
             response_deserializer=admin_service_pb2.RebuildResponse.FromString,
         )
-        call = send(admin.rebuild_request(kind), timeout=timeout)
+        call = send(admin.rebuild_request(kind), timeout=timeout, metadata=self._link.metadata)
         try:
             async for message in call:
                 yield admin.progress(message)

@@ -1,7 +1,7 @@
 """Where the daemon is and how a channel to it is set up.
 
-Owns the target, the channel options and the timeouts that both clients share. Does not send anything (``sync.py``,
-``aio.py``) and does not start a daemon (``memxd/autostart.py``, which the command line uses).
+Owns the target of a socket, the channel options and the timeouts that both clients share. Does not send anything
+(``sync.py``, ``aio.py``) and does not start a daemon (``memxd/autostart.py``, which the command line uses).
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import os
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memxd.client.call import Call
 from memxd.client.retry import Attempts, Retry
 from memxd.model import Limits
 from memxd.socket_path import client_socket
+
+if TYPE_CHECKING:
+    from memxd.client.access import Access
 
 #: Seconds a call may take when its caller names no timeout.
 DEFAULT_TIMEOUT = 10.0
@@ -52,7 +55,7 @@ def target(socket: Path) -> str:
 class Settings:
     """What a connection needs to know. ``timeout`` in seconds for calls that name none; infinity = no deadline."""
 
-    socket: Path
+    access: Access
     timeout: float = DEFAULT_TIMEOUT
     retry: Retry = field(default_factory=Retry)
 

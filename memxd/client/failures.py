@@ -118,9 +118,10 @@ def _transport(failed: FailedCall, socket: str, request_bytes: int) -> MemxdErro
     code = failed.code()
     details = failed.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE:
-        return DaemonUnreachableError(
-            f"no memxd daemon answers on {socket}; start one with `memxd serve`", metadata={"socket": socket}
-        )
+        what = "start one with `memxd serve`"
+        if "://" in socket:
+            what = "it does not run, or one of the two certificates is not what the other side believes"
+        return DaemonUnreachableError(f"no memxd daemon answers on {socket}; {what}", metadata={"socket": socket})
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return DeadlineExceededError(
             "the deadline passed before the daemon answered; allow more time (timeout=, memx --timeout)"

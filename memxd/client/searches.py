@@ -68,11 +68,15 @@ def where(
     metadata: Mapping[str, Any] | None = None,
     states: Iterable[State | str] = (),
     ids: Iterable[str] = (),
+    importance_below: float | None = None,
+    unused_since: When | None = None,
+    valid_until: Span | None = None,
 ) -> Filter:
     """A filter; every condition given must hold.
 
-    ``created`` and ``event`` are half-open (start, end) of aware datetimes or microseconds. ``states`` overrides the
-    default (active and unexpired). Raises InvalidArgumentError for a time without a zone or an unknown word.
+    ``created``, ``event`` and ``valid_until`` are half-open (start, end) of aware datetimes or microseconds;
+    ``unused_since``: neither stored, read nor found since. ``states`` overrides the default (active and unexpired).
+    Raises InvalidArgumentError for a time without a zone or an unknown word.
     """
     return Filter(
         types=frozenset(values.choice(f"filter.types[{i}]", MemoryType, t) for i, t in enumerate(types)),
@@ -85,6 +89,9 @@ def where(
         metadata=dict(metadata or {}),
         states=frozenset(values.choice(f"filter.states[{i}]", State, s) for i, s in enumerate(states)),
         ids=frozenset(values.texts("filter.ids", ids)),
+        importance_below=importance_below,
+        unused_since=None if unused_since is None else values.to_micros("filter.unused_since", unused_since),
+        valid_until=_span("filter.valid_until", valid_until),
     )
 
 

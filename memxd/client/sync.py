@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
@@ -17,7 +18,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import grpc
 
-from memxd.client import admin, connection, links, memories, searches, streams, transfer
+from memxd.client import admin, links, memories, searches, streams, transfer
+from memxd.client.access import Tls, find_access
 from memxd.client.call import Bound, Call
 from memxd.client.connection import DEFAULT_TIMEOUT, WINDOW, Settings
 from memxd.client.failures import FailedCall, from_call
@@ -66,7 +68,8 @@ class _Link:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.channel = grpc.insecure_channel(connection.target(settings.socket), options=list(connection.OPTIONS))
+        self.metadata = settings.access.metadata
+        self.channel: grpc.Channel = settings.access.channel(grpc)
         self._methods: dict[str, Callable[..., Any]] = {}
 
     def run(self, call: Call[T]) -> T:
@@ -81,19 +84,22 @@ class _Link:
         attempts = self.settings.attempts(call)
         while True:
             try:
-                return call.decode(send(call.request, timeout=attempts.remaining()))
+                return call.decode(send(call.request, timeout=attempts.remaining(), metadata=self.metadata))
             except grpc.RpcError as failed:
                 error = self.error(failed, call.request.ByteSize())
             time.sleep(attempts.pause_after(error))
 
     def error(self, failed: grpc.RpcError, request_bytes: int = 0) -> MemxdError:
-        return from_call(cast(FailedCall, failed), socket=str(self.settings.socket), request_bytes=request_bytes)
+        return from_call(cast(FailedCall, failed), socket=self.settings.access.shown, request_bytes=request_bytes)
 
 
 class Client:
     """memxd's client, bound to a scope.
 
-    ``socket``: path of the daemon's socket (absent: by the rule of docs/SOCKET.md). ``agent_id`` and ``user_id``: whose
+    ``socket``: path of the daemon's socket (absent: by the rule of docs/SOCKET.md); or ``address``, such as
+    ``tls://host:7077``, with its certificates ``tls``. ``token``: what a daemon that asks for one gets. Those that are
+    absent are looked for in MEMX_ADDRESS, MEMX_TLS_CA, MEMX_TLS_CERT, MEMX_TLS_KEY, MEMX_TOKEN, MEMX_TOKEN_FILE;
+    without ``agent_id`` and ``user_id`` a scope token means its own scope. ``agent_id`` and ``user_id``: whose
     memory it is; None = "default". ``timeout``: seconds for each call that names none. ``retry``: how failed calls are
     sent again; only reads, and writes with a request id (each write gets one by default), are.
 
@@ -105,19 +111,23 @@ class Client:
         self,
         socket: str | PathLike[str] | None = None,
         *,
+        address: str | None = None,
+        token: str | None = None,
+        tls: Tls | None = None,
         agent_id: str | None = None,
         user_id: str | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         retry: Retry | None = None,
     ) -> None:
-        self._link = _Link(Settings(connection.find_socket(socket), timeout, retry or Retry()))
+        access = find_access(socket, address, token, tls, os.environ)
+        self._link = _Link(Settings(access, timeout, retry or Retry()))
         self._bound = Bound(agent_id, user_id)
         self._owner = True
 
     @property
     def socket(self) -> str:
-        """The path it connects to."""
-        return str(self._link.settings.socket)
+        """The path (or address) it connects to."""
+        return self._link.settings.access.shown
 
     def scope(self, *, agent_id: str | None = None, user_id: str | None = None) -> Self:
         """A view bound to another scope, on the same channel; a part that is None stays. Closing it closes nothing."""
@@ -202,7 +212,7 @@ class Client:
         send = self._link.channel.stream_stream(
             streams.METHOD, response_deserializer=memory_service_pb2.StoreManyResponse.FromString
         )
-        call = send(pouring.messages(), timeout=timeout)
+        call = send(pouring.messages(), timeout=timeout, metadata=self._link.metadata)
         try:
             for response in call:
                 pouring.answered(ledger.answers(response))
@@ -221,7 +231,7 @@ class Client:
             request_serializer=admin_service_pb2.RebuildRequest.SerializeToString,
             response_deserializer=admin_service_pb2.RebuildResponse.FromString,
         )
-        call = send(admin.rebuild_request(kind), timeout=timeout)
+        call = send(admin.rebuild_request(kind), timeout=timeout, metadata=self._link.metadata)
         try:
             for message in call:
                 yield admin.progress(message)

@@ -45,6 +45,8 @@ class Link(Protocol):
 
     @property
     def channel(self) -> Any: ...
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]: ...
     def error(self, failed: grpc.RpcError) -> MemxdError: ...
 
 
@@ -81,7 +83,7 @@ def _begin(link: Link, telling: Telling[Any]) -> Any:
         request_serializer=(telling.sent if many else type(telling.request)).SerializeToString,
         response_deserializer=telling.response.FromString,
     )
-    return send(telling.request, timeout=telling.timeout)
+    return send(telling.request, timeout=telling.timeout, metadata=link.metadata)
 
 
 def _check(telling: Telling[Any]) -> None:

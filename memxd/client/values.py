@@ -178,6 +178,9 @@ def filter_message(value: Filter | None, field: str = "filter") -> memory_pb2.Fi
         metadata=json_object(f"{field}.metadata", value.metadata) if value.metadata else None,
         states=_numbers(value.states),
         ids=sorted(texts(f"{field}.ids", value.ids)),
+        importance_below=value.importance_below,
+        unused_since=maybe_timestamp(f"{field}.unused_since", value.unused_since),
+        valid_until=_time_range(f"{field}.valid_until", value.valid_until),
     )
 
 

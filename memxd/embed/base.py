@@ -8,6 +8,7 @@ A vector is float32 of shape (dimension,) with length 1 (within 1e-3), so that a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -96,11 +97,16 @@ def unit(vector: NDArray[np.floating]) -> Vector:
     EmbedderUnavailableError when it has no direction (zero, NaN or infinite): such a vector would match nothing
     or poison every comparison.
     """
+    return measured(vector)[1]
+
+
+def measured(vector: NDArray[np.floating]) -> tuple[float, Vector]:
+    """The length that the vector had, and ``unit`` of it. Raises as that."""
     wide = np.asarray(vector, dtype=np.float64)
-    length = float(np.sqrt(np.dot(wide, wide)))
-    if not np.isfinite(length) or length == 0.0:
+    length = math.sqrt(wide.dot(wide))
+    if not math.isfinite(length) or length == 0.0:
         raise EmbedderUnavailableError("the embedding model gave a vector without direction")
-    return (wide / length).astype(np.float32)
+    return length, (wide / length).astype(np.float32)
 
 
 def mean_unit(vectors: Sequence[Vector]) -> Vector:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from memxd.errors import EmbedderUnavailableError
 from memxd.model import Deadline
+from memxd.threads import Steady, at_rest, at_work, watch
 
 T = TypeVar("T")
 
@@ -56,7 +57,8 @@ class WorkerPool:
         self._change = threading.Condition(threading.Lock())
         self._here = 0  # jobs running on their callers' threads
         self._closed = False
-        self._threads = [threading.Thread(target=self._work, name=f"{name}-{i}", daemon=True) for i in range(threads)]
+        watch(self, "embed")
+        self._threads = [Steady(self._work, f"{name}-{i}", "embeds imports") for i in range(threads)]
         for thread in self._threads:
             thread.start()
 
@@ -74,7 +76,8 @@ class WorkerPool:
         finally:
             with self._change:
                 self._here -= 1
-                self._change.notify_all()
+                if self._closed:  # else nobody waits for that, and each thread that wakes up takes the interpreter
+                    self._change.notify_all()
 
     def submit(self, work: Callable[[], T], *, urgent: bool) -> Future[T]:
         """Queue a job; EmbedderUnavailableError when the pool is closed."""
@@ -84,6 +87,11 @@ class WorkerPool:
             heapq.heappush(self._waiting, _Job(_URGENT if urgent else _BULK, next(self._numbers), future, work))
             self._change.notify()
         return future
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that are queued."""
+        return len(self._waiting)
 
     def close(self) -> None:
         """Let running jobs finish, cancel queued ones, join the threads. Idempotent."""
@@ -104,8 +112,10 @@ class WorkerPool:
 
     def _next(self) -> _Job | None:
         """The next job, once there is one; None at the end."""
+        at_rest()
         with self._change:
             self._change.wait_for(lambda: self._closed or self._waiting)
+            at_work()
             return None if self._closed else heapq.heappop(self._waiting)
 
     def _work(self) -> None:

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memxd.embed.base import Vector, unit
+from memxd.embed.base import Vector, measured
 from memxd.embed.manifest import MODEL_FILE, ModelManifest
 from memxd.errors import EmbedderUnavailableError, ModelFileError
 from memxd.native import onnxruntime
 
 _ERRORS_ONLY = 3
 _LENGTH_TOLERANCE = 0.01
+#: Tokens of a text whose mask is kept for the next one of the same length.
+_SHORT = 128
 
 
 class OnnxSession:
@@ -42,7 +44,8 @@ class OnnxSession:
             self._session: Any = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's exceptions share no base but Exception
             raise ModelFileError(f"onnxruntime cannot open {path}: {_first_line(error)}") from error
-        self._inputs = self._find_inputs()
+        self._constants = self._find_constants()
+        self._kept: dict[tuple[int, int], NDArray[np.int64]] = {}
         self._output = self._find_output()
 
     def run(self, ids: Sequence[int]) -> Vector:
@@ -50,8 +53,8 @@ class OnnxSession:
 
         EmbedderUnavailableError when the model fails or its vector has a wrong size or no direction.
         """
-        tokens = np.array([ids], np.int64)
-        feed = {name: tokens if fill is None else np.full_like(tokens, fill) for name, fill in self._inputs.items()}
+        feed = {name: self._filled(len(ids), fill) for name, fill in self._constants.items()}
+        feed[self._manifest.input_ids] = np.array([ids], np.int64)
         try:
             (raw,) = self._session.run([self._output], feed)
         except Exception as error:  # onnxruntime's exceptions share no base but Exception
@@ -61,9 +64,20 @@ class OnnxSession:
             raise EmbedderUnavailableError(
                 f"the embedding model gave shape {vector.shape}, not ({self._manifest.dimension},)"
             )
-        if not self._manifest.normalise and abs(float(np.linalg.norm(vector)) - 1) > _LENGTH_TOLERANCE:
+        length, made = measured(vector)
+        if not self._manifest.normalise and abs(length - 1) > _LENGTH_TOLERANCE:
             raise EmbedderUnavailableError("the embedding model's vectors are not of length 1; set normalise to true")
-        return unit(vector)
+        return made
+
+    def _filled(self, tokens: int, fill: int) -> NDArray[np.int64]:
+        """int64(1, tokens) of one number, read-only; those of short texts are kept."""
+        found = self._kept.get((tokens, fill))
+        if found is None:
+            found = np.full((1, tokens), fill, np.int64)
+            found.flags.writeable = False
+            if tokens <= _SHORT:
+                self._kept[tokens, fill] = found
+        return found
 
     def _pool(self, raw: NDArray[np.floating]) -> NDArray[np.floating]:
         """(1, dimension) or (1, tokens, dimension) -> (dimension,); other shapes come back as they are."""
@@ -74,18 +88,18 @@ class OnnxSession:
         # One text without padding: the plain mean is the masked mean.
         return np.asarray(raw[0].mean(axis=0) if self._manifest.pooling == "mean" else raw[0, 0])
 
-    def _find_inputs(self) -> dict[str, int | None]:
-        """What to feed by input name: None = the ids, else a constant (mask 1, token type 0)."""
+    def _find_constants(self) -> dict[str, int]:
+        """What to feed beside the ids, by input name: mask 1, token type 0."""
         manifest = self._manifest
-        known = {manifest.input_ids: None, manifest.attention_mask: 1, manifest.token_type_ids: 0}
+        known = {manifest.attention_mask: 1, manifest.token_type_ids: 0}
         types = {str(port.name): port.type for port in self._session.get_inputs()}
         if manifest.input_ids not in types:
             raise ModelFileError(f"the model has no input {manifest.input_ids}; its inputs are {', '.join(types)}")
-        if unknown := sorted(set(types) - set(known)):
+        if unknown := sorted(set(types) - {*known, manifest.input_ids}):
             raise ModelFileError(f"the model wants inputs that memxd does not know: {', '.join(unknown)}")
         if wrong := sorted(name for name, kind in types.items() if kind != "tensor(int64)"):
             raise ModelFileError(f"the model's inputs must be int64: {', '.join(wrong)}")
-        return {name: known[name] for name in types}
+        return {name: fill for name, fill in known.items() if name in types and name != manifest.input_ids}
 
     def _find_output(self) -> str:
         names = [port.name for port in self._session.get_outputs()]

@@ -7,7 +7,7 @@ the wire has its own conversion in service/.
 from __future__ import annotations
 
 import json
-from operator import attrgetter
+from json.encoder import encode_basestring
 from typing import Any, TypeAlias
 
 from memxd.engine.quickjson import QuickJson
@@ -18,7 +18,7 @@ Answer: TypeAlias = "StoreAnswer | tuple[Link, int] | tuple[int, int] | int"
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _QUICK = QuickJson(_ENCODER.encode, ascii=False)
-_VALUES, _BEGINS = attrgetter(*Memory.__slots__), _QUICK.names(Memory.__slots__)
+_text, _value = encode_basestring, _QUICK.value
 
 
 def dump(answer: Answer) -> str:
@@ -48,7 +48,27 @@ def load(text: str) -> Answer:
 
 
 def _memory_out(m: Memory) -> str:
-    return _QUICK.record(_BEGINS, _VALUES(m))
+    """All fields by name, spelled out: an import makes one of these for every memory."""
+    scope = m.scope
+    return (
+        f'{{"id":{_text(m.id)},"scope":[{_text(scope.agent_id)},{_text(scope.user_id)}],"content":{_text(m.content)},'
+        f'"type":{m.type._value_},"tags":{_value(m.tags)},"metadata":{_value(m.metadata)},'
+        f'"importance":{_value(m.importance)},"created_at":{m.created_at},"updated_at":{m.updated_at},'
+        f'"event_at":{_maybe(m.event_at)},"valid_until":{_maybe(m.valid_until)},"state":{m.state._value_},'
+        f'"private":{_flag(m.private)},"source":{_text(m.source)},"revision":{m.revision},'
+        f'"access_count":{m.access_count},"last_accessed_at":{_maybe(m.last_accessed_at)},'
+        f'"retrieval_count":{m.retrieval_count},"last_retrieved_at":{_maybe(m.last_retrieved_at)},'
+        f'"vector_pending":{_flag(m.vector_pending)},"superseded_by":{_text(m.superseded_by)},'
+        f'"content_truncated":{_flag(m.content_truncated)}}}'
+    )
+
+
+def _maybe(number: int | None) -> str:
+    return "null" if number is None else str(number)
+
+
+def _flag(flag: bool) -> str:
+    return "true" if flag else "false"
 
 
 def _memory_in(fields: dict[str, Any]) -> Memory:

@@ -16,6 +16,7 @@ from memxd.errors import CancelledError, EmbedderUnavailableError, MemxdError
 from memxd.model import Change, Deadline, RowFeatures
 from memxd.store import Row, Store
 from memxd.text import content_hash
+from memxd.threads import Steady, at_rest, at_work
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Backfill:
         self._waiting: dict[int, int] = {}  # rid -> scope number
         self._wake = threading.Event()
         self._stop = False
-        self._thread = threading.Thread(target=self._run, name="memxd-backfill")
+        self._thread = Steady(self._run, "memxd-backfill", "embeds what had to wait for its vector", daemon=False)
 
     def start(self) -> None:
         """Take over what a former run left pending, and begin."""
@@ -86,8 +87,10 @@ class Backfill:
 
     def _run(self) -> None:
         while True:
+            at_rest()
             self._wake.wait()
             self._wake.clear()
+            at_work()
             if self._stop:
                 return
             try:

@@ -31,6 +31,8 @@ Int32 = NDArray[np.int32]
 
 _NO_RIDS: Int32 = np.empty(0, np.int32)
 _NO_SCORES: NDArray[np.float64] = np.empty(0)
+#: Characters of a question whose words are remembered.
+_SHORT = 200
 
 
 class Analysed(NamedTuple):
@@ -41,9 +43,13 @@ class Analysed(NamedTuple):
     script: int
 
 
-@lru_cache(maxsize=1_024)
 def analyse(query: str) -> Analysed:
-    """The words of a question; those of recent ones are remembered."""
+    """The words of a question; those of recent ones are remembered, but not of long ones, which may take 400 kB."""
+    return _analyse(query) if len(query) <= _SHORT else _analyse.__wrapped__(query)
+
+
+@lru_cache(maxsize=1_024)
+def _analyse(query: str) -> Analysed:
     terms = query_terms(query)
     return Analysed(terms, prior(terms), cjk_share(query))
 

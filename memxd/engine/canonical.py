@@ -22,6 +22,9 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def _slow(value: Any) -> str:
+    if type(value) is memoryview:  # as the encoder would, without it
+        kind, shape, digest = _of_memory(value)
+        return f'["{kind}",{str(shape).replace(" ", "")},"{digest}"]'
     return _ENCODER.encode(_plain(value))
 
 
@@ -48,11 +51,16 @@ def _maker(value: Any) -> _Maker:
         return lambda v: sorted((_plain(each) for each in v), key=repr)
     if isinstance(value, list | tuple):
         return lambda v: [_plain(each) for each in v]
-    if isinstance(value, memoryview):  # a vector: its numbers as text would cost more than storing it does
-        return lambda v: [v.format, list(v.shape or ()), hashlib.blake2b(v.cast("B"), digest_size=16).hexdigest()]
+    if isinstance(value, memoryview):
+        return _of_memory
     if isinstance(value, bytes):
         return lambda v: v.hex()
     return lambda v: v
+
+
+def _of_memory(value: memoryview) -> list[Any]:
+    """A vector: its numbers as text would cost more than storing it does."""
+    return [value.format, list(value.shape or ()), hashlib.blake2b(value.cast("B"), digest_size=16).hexdigest()]
 
 
 def _of_fields(names: tuple[str, ...]) -> _Maker:

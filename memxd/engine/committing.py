@@ -1,24 +1,22 @@
 """The transactions of memories that are stored: one each, or one for a run of them.
 
 Owns what happens between BEGIN and COMMIT when memories come in: answered retries, duplicates, superseding, the insert.
-A run of plain items (new ids, new contents, nothing superseded) is written at once, which costs a third; when one of
-them turns out not to be plain, or anything is refused, the run is undone, its items are told apart, and what follows
-waits for them. Does not embed and does not validate. Called by ``storing.py``.
+A run of plain items (new ids, new contents, nothing superseded) is written at once, which costs a third. Does not embed
+and does not validate. Called by ``turns.py``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from memxd.engine import answers, validate
 from memxd.engine.embedding import Embedding
 from memxd.engine.idempotency import Retry
 from memxd.errors import MemoryNotFoundError, MemxdError
-from memxd.model import Deadline, Memory, MemoryType, NewMemory, Scope, StoreAnswer
-from memxd.store import NewRow, ReadTxn, Row, Store, Terms, WriteTxn
+from memxd.model import Memory, MemoryType, NewMemory, Scope, StoreAnswer
+from memxd.store import NewRow, ReadTxn, Row, Terms, WriteTxn
 
 Answers = list[StoreAnswer | MemxdError]
 
@@ -27,7 +25,8 @@ Answers = list[StoreAnswer | MemxdError]
 class Ready:
     """A validated item, with its vectors once they are made. ``skipped``: not embedded, because an equal row exists.
 
-    ``terms``: what the keyword index makes of it, made here so that the writer thread has less to do while others wait.
+    ``terms``, ``digest`` and ``fold``: what the keyword index makes of it, ``content_hash`` and ``fold_hash`` of
+    memxd.text, made here so that the writer thread has less to do while others wait.
     """
 
     scope: Scope
@@ -36,7 +35,8 @@ class Ready:
     embedding: Embedding
     skipped: bool = False
     terms: Terms | None = None
-    digest: int = 0  # memxd.text.content_hash of the content
+    digest: int = 0
+    fold: int = 0
 
     @property
     def type(self) -> MemoryType:
@@ -65,85 +65,12 @@ class _ApartError(MemxdError):
         self.positions = positions
 
 
-def write_all(
-    store: Store, items: Sequence[Ready], deadline: Deadline, complete: Callable[[list[Ready]], None]
-) -> Answers:
-    """Store the items in their order, with as few commits as possible; one answer or refusal each.
-
-    ``complete`` gives vectors and terms to those that were thought not to need any.
-    """
-    answers = _write_all(store, items, deadline)
-    again = [n for n, answer in enumerate(answers) if isinstance(answer, _EqualRowGoneError)]
-    if again:
-        late = [items[n] for n in again]
-        for item in late:
-            item.skipped = False
-        complete(late)
-        for n, answer in zip(again, _write_all(store, late, deadline), strict=True):
-            answers[n] = answer
-    return answers
+#: How ``turns.py`` knows them.
+Apart, EqualRowGone = _ApartError, _EqualRowGoneError
 
 
-def _write_all(store: Store, items: Sequence[Ready], deadline: Deadline) -> Answers:
-    told: dict[int, StoreAnswer | MemxdError] = {}
-    left, apart = list(range(len(items))), {n for n, item in enumerate(items) if not _is_plain(item)}
-    while left:
-        runs = list(_runs(left, apart))
-        attempt = _Attempt()
-        work = [attempt.of([items[n] for n in run], together=run[0] not in apart) for run in runs]
-        left = []
-        for run, answer in zip(runs, store.write_all(work, deadline), strict=True):
-            if not isinstance(answer, MemxdError):
-                told |= zip(run, answer, strict=True)
-            elif isinstance(answer, _ApartError):
-                apart |= {run[n] for n in answer.positions}
-                left += run
-            elif len(run) == 1:
-                told[run[0]] = answer
-            else:  # which of them it was, each tells by itself
-                apart |= set(run)
-                left += run
-    return [told[n] for n in range(len(items))]
-
-
-class _Attempt:
-    """The transactions of one try. Once a run is refused, what stands behind it must not overtake it."""
-
-    def __init__(self) -> None:
-        self._broken = False
-
-    def of(self, run: Sequence[Ready], *, together: bool) -> Callable[[WriteTxn], list[StoreAnswer]]:
-        """The transaction of some items, or of a single one with all that may be to do for it."""
-
-        def work(txn: WriteTxn) -> list[StoreAnswer]:
-            if self._broken:
-                raise _ApartError(set())
-            if not together:
-                return [run[0].retry.once(txn, lambda: _store_in(txn, run[0]))]
-            try:
-                return _store_run(txn, run)
-            except BaseException:
-                self._broken = True
-                raise
-
-        return work
-
-
-def _is_plain(item: Ready) -> bool:
-    """Whether a run may hold the item, as far as is known before its transaction."""
-    return not item.skipped and not item.new.supersedes
-
-
-def _runs(positions: Sequence[int], apart: Collection[int]) -> Iterator[list[int]]:
-    """Neighbours that are not ``apart``, together; the others one by one."""
-    for alone, run in groupby(positions, lambda n: n in apart):
-        if alone:
-            yield from ([n] for n in run)
-        else:
-            yield list(run)
-
-
-def _store_run(txn: WriteTxn, run: Sequence[Ready]) -> list[StoreAnswer]:
+def store_run(txn: WriteTxn, run: Sequence[Ready]) -> list[StoreAnswer]:
+    """Store plain items at once. Raises _ApartError when some turn out not to be plain."""
     apart = _repeated(run) | _known(txn, run)
     if apart:
         raise _ApartError(apart)
@@ -208,7 +135,13 @@ def _new_row(item: Ready) -> NewRow:
         None if item.embedding.pending else item.embedding.chunks,
         terms=item.terms,
         content_hash=item.digest,
+        fold_hash=item.fold,
     )
+
+
+def store_one(txn: WriteTxn, item: Ready) -> StoreAnswer:
+    """Store an item of any kind. Raises _EqualRowGoneError."""
+    return item.retry.once(txn, lambda: _store_in(txn, item))
 
 
 def _store_in(txn: WriteTxn, item: Ready) -> tuple[StoreAnswer, list[int]]:

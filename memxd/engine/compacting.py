@@ -7,9 +7,13 @@ of an erased memory. Called by the engine's face.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 from memxd.engine.indexes import Indexes
+from memxd.failpoints import reach
+from memxd.index.lexical.files import SET_ASIDE
 from memxd.model import NO_DEADLINE, Deadline, IndexKind, Progress
 from memxd.store import Store
 
@@ -17,12 +21,14 @@ from memxd.store import Store
 class Compacting:
     """The verb ``compact``."""
 
-    def __init__(self, store: Store, indexes: Indexes) -> None:
+    def __init__(self, store: Store, indexes: Indexes, folder: Path) -> None:
         self._store = store
         self._indexes = indexes
+        self._folder = folder
 
     def compact(self, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
-        """Write every index with dead entries anew, then empty the log; yields the rebuilds' progress.
+        """Write every index with dead entries anew, drop what is kept of a damaged one, and empty the log; yields the
+        rebuilds' progress.
 
         Raises as ``Indexes.rebuild`` and the store's errors.
         """
@@ -31,5 +37,8 @@ class Compacting:
             # The columns keep tags by their text, and no count of those that nobody carries any more.
             if status.dead_entries or status.kind is IndexKind.COLUMNS:
                 yield from self._indexes.rebuild(status.kind, deadline)
+                reach("compact.rebuilt")
+        for aside in self._folder.glob(f"*/{SET_ASIDE}"):
+            shutil.rmtree(aside, ignore_errors=True)
         self._indexes.flush(deadline)
         self._store.empty_log(deadline)

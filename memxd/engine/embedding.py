@@ -19,6 +19,7 @@ from memxd.engine.content import is_blank, public_text
 from memxd.engine.validate import fail
 from memxd.engine.vectors import Vectors
 from memxd.errors import ModelMismatchError
+from memxd.failpoints import reach
 from memxd.model import Deadline
 
 #: A chunk as the store takes it: half-open character span and float16 bytes.
@@ -53,6 +54,7 @@ def embed_contents(embedder: Embedder, contents: Sequence[str], deadline: Deadli
     if not texts:
         return [() for _ in contents]
     vectors = embedder.embed_passages(texts, deadline)
+    reach("embedded")
     rows = iter(vectors)
     return [tuple((a, b, to_bytes(next(rows))) for a, b in cuts) for cuts in spans]
 
@@ -80,7 +82,7 @@ def own_vector(
     if len(vector) != info.dimension:
         raise fail(field, f"must have {info.dimension} numbers, this has {len(vector)}")
     array = np.asarray(vector, dtype=np.float64)
-    norm = math.sqrt(array.dot(array))
+    norm = math.sqrt(np.add.reduce(array * array))  # ``dot`` would let go of the interpreter's lock, and wait for it
     if not math.isfinite(norm) or norm == 0.0:
         raise fail(field, "must hold finite numbers, not all zero")
     return (array / norm).astype(np.float32)

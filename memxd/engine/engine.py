@@ -97,8 +97,9 @@ class Engine:
         store.on_commit = _both(indexes.on_commit, backfill.noticed)
         backfill.start()
         self._closing = _way_out(store, indexes, backfill)
-        courtesy = Courtesy()
+        courtesy = self.courtesy = Courtesy()
         indexes.between = courtesy.step_aside
+        store.give_way(courtesy.step_aside)
         storing = Storing(store, vectors, courtesy)
         records = Records(store, indexes, vectors, clock)
         links = Links(store)
@@ -121,7 +122,7 @@ class Engine:
         self.traverse = links.traverse
         self.backup = Backups(store).backup
         self.verify = Verifying(store, indexes).verify
-        self.compact = Compacting(store, indexes).compact
+        self.compact = Compacting(store, indexes, directory / "index").compact
         self.export = Exporting(store, vectors).export
         self.import_lines = Importing(store, vectors, courtesy).import_lines
 

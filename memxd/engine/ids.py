@@ -13,6 +13,8 @@ from memxd.model import IdFactory, Micros
 
 #: Ids whose random bits are asked of the system at once.
 _AHEAD = 128
+#: The first digit of the random part: the variant's two bits and two of the digit's.
+_VARIANT = {f"{digit:x}": f"{0b1000 | digit & 0b11:x}" for digit in range(16)}
 
 
 def system_clock() -> Micros:
@@ -28,24 +30,23 @@ def uuid7_factory() -> IdFactory:
     """
     lock = threading.Lock()
     last = 0
-    spare: list[int] = []
+    spare: list[str] = []
 
-    def random_bits() -> int:
-        """62 random bits; asked of the system for many ids at once."""
+    def random_part() -> str:
+        """The variant and 62 random bits as text; the bits are asked of the system for many ids at once."""
         if not spare:
-            bits = os.urandom(8 * _AHEAD)
-            spare.extend(int.from_bytes(bits[at : at + 8], "little") >> 2 for at in range(0, len(bits), 8))
-        return spare.pop()
+            digits = os.urandom(8 * _AHEAD).hex()
+            spare.extend(digits[at : at + 16] for at in range(0, len(digits), 16))
+        random = spare.pop()
+        return f"{_VARIANT[random[0]]}{random[1:4]}-{random[4:]}"
 
     def make(now: Micros) -> str:
         nonlocal last
         stamp = max(0, now) * 4096 // 1_000  # milliseconds with 12 bits of fraction
         with lock:
             stamp = last = max(stamp, last + 1)
-            random = random_bits()
-        milliseconds, fraction = stamp >> 12, stamp & 0xFFF
-        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random
-        text = f"{value:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+            random = random_part()
+        milliseconds = stamp >> 12 & 0xFFFF_FFFF_FFFF
+        return f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{stamp & 0xFFF:03x}-{random}"
 
     return make

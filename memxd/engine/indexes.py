@@ -19,11 +19,14 @@ from pathlib import Path
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
 from memxd.errors import CancelledError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.columns import Columns
+from memxd.index.durable import clear_way
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
 from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
 from memxd.store import Store
+from memxd.threads import Steady, at_rest, at_work
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ FLUSH_SECONDS = 30.0
 #: well under a second. The keyword index does so by itself.
 FLUSH_CHANGES = {IndexKind.COLUMNS: 5_000, IndexKind.VECTOR: 5_000}
 #: Changes that an index is told of at once.
-APPLIED = 32
+APPLIED = 16
 COUNTERS_EVERY = 10  # flushes, after which the columns are written even if only counters have changed
 #: The change log is pruned at every so many flushes.
 PRUNE_EVERY = 120
@@ -45,10 +48,10 @@ SMALL = 20_000
 REPLAYED = 50_000
 #: Changes that are read and then taken over together.
 _REPLAYED_AT_ONCE = 500
-
 #: Seconds after the opening in which the keyword index does not begin to write by itself: both cores are the start's.
 _REST_SECONDS = 3.0
-_PAUSE_SECONDS = 1.0  # after a flush that failed
+_PAUSE_SECONDS = 1.0  # after a flush that failed, and between two tries to write what a disk refused
+_MEND_SECONDS = 5.0  # until the next round, when an index could not be built anew in this one
 
 
 class Indexes:
@@ -57,16 +60,10 @@ class Indexes:
     def __init__(
         self, store: Store, clock: Clock, columns: Columns, vector: VectorIndex, lexical: LexicalIndex
     ) -> None:
-        self.columns = columns
-        self.vector = vector
-        self.lexical = lexical
-        self._store = store
-        self._clock = clock
-        self._by_kind: dict[IndexKind, Index] = {
-            IndexKind.COLUMNS: columns,
-            IndexKind.VECTOR: vector,
-            IndexKind.KEYWORD: lexical,
-        }
+        self.columns, self.vector, self.lexical = columns, vector, lexical
+        self._store, self._clock = store, clock
+        by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
+        self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
         self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
@@ -91,7 +88,7 @@ class Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
         folders = [directory / n for n in ("columns", "vector", "keyword")]
         for folder in folders:
-            _clear_way(folder)
+            clear_way(folder)
 
         def opened() -> Indexes:
             mine = store.identity
@@ -137,7 +134,7 @@ class Indexes:
         self._rebuilding.run_logged(kind)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=name, daemon=False)
+        thread = Steady(target, name, daemon=False)
         self._threads.append(thread)
         thread.start()
 
@@ -157,7 +154,8 @@ class Indexes:
             except Exception as error:  # the commit stands: the other indexes must learn of it, and this one be mended
                 self._rebuilding.mark_failed(kind)
                 log.exception("the %s index failed and will be rebuilt: %s", kind.name.lower(), type(error).__name__)
-        if any(map(self._is_due, FLUSH_CHANGES)):
+            reach("commit.index")
+        if self.vector.waits or any(map(self._is_due, FLUSH_CHANGES)):
             self._wake.set()
 
     def _is_due(self, kind: IndexKind) -> bool:
@@ -206,8 +204,15 @@ class Indexes:
         until_stop = Deadline(is_cancelled=self._stop.is_set)
         next_round = time.monotonic() + FLUSH_SECONDS
         while True:
-            self._wake.wait(max(0.0, next_round - time.monotonic()))
+            at_rest()
+            until = max(0.0, next_round - time.monotonic())
+            if self.vector.waits:
+                self._stop.wait(min(_PAUSE_SECONDS, until))
+                self.vector.retry()
+            else:
+                self._wake.wait(until)
             self._wake.clear()
+            at_work()
             if self._stop.is_set():
                 return
             try:
@@ -216,6 +221,8 @@ class Indexes:
                     continue
                 next_round = time.monotonic() + FLUSH_SECONDS
                 self._mend()
+                if not all(map(self.is_whole, IndexKind)):
+                    next_round = time.monotonic() + _MEND_SECONDS
                 durable = self.flush(until_stop)
                 if rounds % COUNTERS_EVERY == COUNTERS_EVERY - 1:
                     self.columns.flush(until_stop)
@@ -250,7 +257,7 @@ class Indexes:
         self._store.require_present()
         problem: MemxdError | None = None
         for index in self._by_kind.values():
-            if index.durable_watermark == index.watermark:
+            if index.durable_watermark == index.watermark and not (index is self.vector and self.vector.waits):
                 continue
             try:
                 index.flush(deadline)
@@ -291,10 +298,3 @@ class Indexes:
             except (MemxdError, OSError) as error:
                 text = error.message if isinstance(error, MemxdError) else error.strerror
                 log.warning("the %s index was not written, the next start makes up for it: %s", kind.name.lower(), text)
-
-
-def _clear_way(folder: Path) -> None:
-    """Remove what stands in the place of an index's folder and is none: indexes are disposable."""
-    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
-        log.warning("%s is no folder and is removed: that index is built anew", folder.name)
-        folder.unlink()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memxd.engine.canonical import digest
-from memxd.model import Filter, Scope
+from memxd.model import Filter, Scope, View
 from memxd.store import ReadTxn
 
 Rids: TypeAlias = NDArray[np.int32]
@@ -32,8 +32,17 @@ class Narrowing:
         self._known: dict[str, tuple[int, Rids]] = {}
 
     def rids(self, read: ReadTxn, scope: Scope, wanted: Filter) -> Rids | None:
-        """int32[n] ascending: the scope's rows with one of ``wanted.ids`` and with all of ``wanted.metadata``, in every
-        state; None when neither is asked for."""
+        """int32[n] ascending: the scope's rows with one of ``wanted.ids``, with all of ``wanted.metadata`` and with
+        what a filter for cleaning up asks for, in every state; None when nothing of it is asked for."""
+        if wanted.for_cleaning:  # counts change without a revision, so there is nothing to remember an answer by
+            asked = Filter(
+                ids=wanted.ids,
+                metadata=wanted.metadata,
+                importance_below=wanted.importance_below,
+                unused_since=wanted.unused_since,
+                valid_until=wanted.valid_until,
+            )
+            return np.array(read.select_rids(scope, View(asked, 0, every_state=True)), np.int32)
         if wanted.ids or not wanted.metadata:
             if not wanted.ids:
                 return None

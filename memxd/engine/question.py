@@ -43,19 +43,6 @@ class Watch:
         return (*self._stages, ("total", round((time.perf_counter() - self._started) * 1e6)))
 
 
-class _Unwatched(Watch):
-    """For searches whose timings nobody wants."""
-
-    def lap(self, stage: str) -> None:
-        pass
-
-    def report(self) -> tuple[tuple[str, int], ...]:
-        return ()
-
-
-_UNWATCHED = _Unwatched()
-
-
 @dataclass(slots=True)
 class Question:
     """One search under way. ``asked_at`` in microseconds; ``degraded`` grows as steps must do without something.
@@ -119,7 +106,7 @@ class Asking:
             View(clean.filter, now, query.as_of, query.include_superseded),
             now if query.asked_at is None else query.asked_at,
             validate.ratio("min_relevance", query.min_relevance, 0.0),
-            Watch() if query.timings else _UNWATCHED,
+            Watch(),
         )
 
     def embed(self, state: Question, deadline: Deadline) -> NDArray[np.float32] | None:
@@ -160,7 +147,7 @@ class Asking:
                 )
             )
         restrict = None
-        if wanted.ids or wanted.metadata:
+        if wanted.needs_store:
             with self._store.read(deadline) as read:
                 restrict = self._narrowing.rids(read, state.query.scope, wanted)
         return self._indexes.columns.select(scope_no, state.view, restrict), revision

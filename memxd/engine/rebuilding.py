@@ -127,7 +127,6 @@ class Rebuilding:
                 total, revision = read.totals().memories, read.revision()
             self._deaf.discard(kind)  # it notes what commits from here on, and the snapshot begins later
             try:
-                # Closed here: the snapshot of a rebuild that was broken off must not live as long as its traceback.
                 with closing(self._rows(kind)) as rows:
                     self._by_kind[kind].rebuild(rows, total, progress, revision=revision, deadline=deadline)
             except BaseException:
@@ -139,11 +138,21 @@ class Rebuilding:
             self._unready.discard(kind)
 
     def _rows(self, kind: IndexKind) -> Generator[Change, None, None]:
-        """Every row, from a snapshot that begins at the first step: an index notes what commits from then on."""
+        """Every row, read in short snapshots that begin at the first step: one for all of them would keep the log from
+        being emptied for as long as the rebuild takes. An index notes what commits from then on, so a row that is
+        newer here than the first snapshot, or gone, is told to it once more; all rows count as of the first."""
         with self._store.read() as read:
-            for change in read.all_rows(chunks=kind is IndexKind.VECTOR):
+            revision = read.revision()
+        last = 0
+        while True:
+            with self._store.read() as read:
+                page = read.rows_after(last, revision, chunks=kind is IndexKind.VECTOR)
+            if not page:
+                return
+            for change in page:
                 self._check_stopping()  # an early end would look like a complete rebuild
                 yield public(change)
+            last = page[-1].rid
 
     def _check_stopping(self) -> None:
         if self._stopping.is_set():

@@ -99,6 +99,7 @@ class Records:
         by = order or Order.CREATED_AT_DESC
         size = validate.integer("page_size", page_size, Limits.PAGE_DEFAULT, 1, Limits.PAGE)
         view = self.view(filter, as_of, include_superseded)
+        self._settle_counts(view, deadline)
         bound = digest("list", clean, view.filter, by, as_of, include_superseded)
         token = paging.decode(bound, page_token, (int | float, str))
         after = None if token is None else Cursor(token[0], token[1])
@@ -121,11 +122,13 @@ class Records:
     ) -> tuple[int, int]:
         """How many memories the filter selects, and the store's revision."""
         clean = validate.scope(scope)
-        return self._count(clean, self.view(filter, as_of, include_superseded), deadline)
+        view = self.view(filter, as_of, include_superseded)
+        self._settle_counts(view, deadline)
+        return self._count(clean, view, deadline)
 
     def _count(self, scope: Scope, view: View, deadline: Deadline) -> tuple[int, int]:
         """From the columns, which count as fast as they select, when they can: they know no ids and no metadata."""
-        if not view.filter.ids and not view.filter.metadata and self._indexes.is_whole(IndexKind.COLUMNS):
+        if not view.filter.needs_store and self._indexes.is_whole(IndexKind.COLUMNS):
             return self._indexes.columns.count(self._store.scope_no(scope, deadline), view)
         with self._store.read(deadline) as read:
             return read.count(scope, view), read.revision()
@@ -137,6 +140,11 @@ class Records:
         if as_of is not None and clean.states:
             raise validate.fail("as_of", "does not go together with filter.states")
         return View(clean, self._clock(), as_of, include_superseded, every_state)
+
+    def _settle_counts(self, view: View, deadline: Deadline) -> None:
+        """Whether something is unused, the database only knows once the counts of the last second are written."""
+        if view.filter.unused_since is not None:
+            self._store.flush_counters(deadline)
 
     # -- changing ------------------------------------------------------------------------------------------------
 
@@ -255,6 +263,7 @@ class Records:
         """Erase what the filter selects in every state, all or nothing; returns how many and the revision."""
         clean = validate.scope(scope)
         view = self.view(filter, None, False, every_state=True)
+        self._settle_counts(view, deadline)
         retry = Retry.of(clean, "DeleteMany", request_id, view.filter)
         if dry_run:
             return self._count(clean, view, deadline)

@@ -143,6 +143,7 @@ class Searching:
     def _nothing(
         self, state: Question, reason: RejectReason, revision: int, ranked: Ranked | None = None
     ) -> SearchAnswer:
+        stages = state.watch.report()
         return SearchAnswer(
             hits=(),
             revision=revision,
@@ -151,8 +152,9 @@ class Searching:
             best_relevance=ranked.best_relevance if ranked else 0.0,
             candidates=ranked.ranked if ranked else 0,
             degraded=tuple(state.degraded),
-            timings=state.watch.report(),
+            timings=stages if state.query.timings else (),
             plan=str(state.plan) if state.query.explain else "",
+            stages=stages,
         )
 
     def _answer(
@@ -178,6 +180,7 @@ class Searching:
         hits.extend(expanded_hits(expanded, len(hits)))
         if state.query.record_retrieval and rows:
             self._store.count_retrievals([row.rid for _, row in rows])
+        stages = state.watch.report()
         return SearchAnswer(
             hits=tuple(hits),
             revision=revision,
@@ -186,8 +189,9 @@ class Searching:
             folded=ranked.folded_count,
             below_min_relevance=below,
             degraded=tuple(state.degraded),
-            timings=state.watch.report(),
+            timings=stages if state.query.timings else (),
             plan=str(state.plan) if state.query.explain else "",
+            stages=stages,
         )
 
     def _fetch(

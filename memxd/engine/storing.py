@@ -11,26 +11,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 from memxd.engine import validate
-from memxd.engine.committing import Ready, equal_row, write_all
+from memxd.engine.committing import Ready, equal_row
 from memxd.engine.content import public_text
 from memxd.engine.courtesy import Courtesy
 from memxd.engine.embedding import Embedding, embed_contents, own_vector, to_bytes
 from memxd.engine.idempotency import Retry
 from memxd.engine.stream import Grouped, ahead, groups
+from memxd.engine.turns import Group, Line
 from memxd.engine.vectors import Vectors
 from memxd.errors import EmbedderUnavailableError, MemxdError
 from memxd.index.lexical.analyzer import document_terms
 from memxd.model import NO_DEADLINE, Deadline, NewMemory, Scope, StoreAnswer
 from memxd.store import ReadTxn, Store
-from memxd.text import content_hash
+from memxd.text import content_hash, fold_hash
 
 log = logging.getLogger(__name__)
 
 #: Items of a stream that are embedded and committed together at most.
 GROUP = 64
-
-#: Items of an import between two looks whether somebody searches.
-_STRETCH = 16
 
 #: One item of StoreMany: where it goes, the memory, its retry key; or why it could not even be read.
 Item = tuple[Scope, NewMemory, str] | MemxdError
@@ -50,7 +48,7 @@ class Storing:
         """Store one memory; durable, embedded and indexed when it returns. Errors as the contract names them."""
         ready = self._prepare(scope, new, request_id, "Store")
         self._complete([ready], deadline)
-        answer = self._write([ready], deadline)[0]
+        answer = self._line(deadline).begin([ready]).finish()[0]
         if isinstance(answer, MemxdError):
             raise answer
         return answer
@@ -60,7 +58,7 @@ class Storing:
     ) -> Iterator[StoreAnswer | MemxdError]:
         """Store a stream; one answer or refusal for each item, in order, as soon as it is durable.
 
-        Whatever has arrived meanwhile, up to 64 items, is embedded and committed together, and made ready while the 64
+        Whatever has arrived meanwhile, up to 64 items, is embedded and committed together, and made ready while those
         before it are written.
         """
         for answers in self.store_groups(items, deadline):
@@ -70,13 +68,20 @@ class Storing:
         self, items: Iterable[Item] | Grouped[Item], deadline: Deadline = NO_DEADLINE
     ) -> Iterator[list[StoreAnswer | MemxdError]]:
         """As ``store_many``, with the answers that became durable together in one list of 1..64."""
-        made = (self._made_ready(group, deadline) for group in groups(items, GROUP))
-        with closing(ahead(made, "memxd-stream-ready")) as waiting:
-            for answers, ready in waiting:
+        line = self._line(deadline)
+        begun = (self._begin(group, line, deadline) for group in groups(items, GROUP))
+        with closing(ahead(begun, "memxd-stream-ready")) as waiting:
+            for answers, group in waiting:
                 places = [place for place, answer in enumerate(answers) if answer is _PLACE]
-                for place, answer in zip(places, self._write(ready, deadline), strict=True):
+                for place, answer in zip(places, group.finish(), strict=True):
                     answers[place] = answer
                 yield answers
+
+    def _begin(
+        self, group: Sequence[Item], line: Line, deadline: Deadline
+    ) -> tuple[list[StoreAnswer | MemxdError], Group]:
+        answers, ready = self._made_ready(group, deadline)
+        return answers, line.begin(ready)
 
     def _made_ready(
         self, group: Sequence[Item], deadline: Deadline
@@ -85,8 +90,8 @@ class Storing:
         deadline.check()
         answers: list[StoreAnswer | MemxdError] = []
         ready: list[Ready] = []
-        for number, item in enumerate(group, 1):
-            if number % _STRETCH == 0:
+        for item in group:
+            if len(group) > 1:
                 self._courtesy.step_aside()
             try:
                 if isinstance(item, MemxdError):
@@ -104,14 +109,14 @@ class Storing:
         clean_scope = validate.scope(scope)
         clean = validate.new_memory(new)
         retry = Retry.of(clean_scope, rpc, request_id, clean)
-        digest = content_hash(clean.content)
+        digest, fold = content_hash(clean.content), fold_hash(clean.content)
         if new.vector is not None:
             vector = own_vector(self._vectors, "memory.vector", new.vector, new.model_id)
             chunk = (0, len(clean.content), to_bytes(vector))
-            return Ready(clean_scope, clean, retry, Embedding((chunk,)), digest=digest)
+            return Ready(clean_scope, clean, retry, Embedding((chunk,)), digest=digest, fold=fold)
         if new.model_id:
             raise validate.fail("memory.model_id", "names the model of memory.vector, which is absent")
-        return Ready(clean_scope, clean, retry, Embedding((), pending=True), digest=digest)
+        return Ready(clean_scope, clean, retry, Embedding((), pending=True), digest=digest, fold=fold)
 
     def _complete(self, items: list[Ready], deadline: Deadline) -> None:
         """Embed what needs it, and the rest that takes time but no transaction."""
@@ -124,15 +129,15 @@ class Storing:
 
     def _finish(self, items: list[Ready], deadline: Deadline) -> None:
         self._embed(items, deadline)
-        for number, item in enumerate(items, 1):
-            if number % _STRETCH == 0:
+        for item in items:
+            if len(items) > 1:
                 self._courtesy.step_aside()
             if not item.skipped:
                 item.terms = document_terms(public_text(item.new.content))
 
-    def _write(self, items: list[Ready], deadline: Deadline) -> list[StoreAnswer | MemxdError]:
+    def _line(self, deadline: Deadline) -> Line:
         """A transaction for each item, or for many, all in one commit."""
-        return write_all(self._store, items, deadline, lambda late: self._finish(late, deadline))
+        return Line(self._store, deadline, lambda late: self._finish(late, deadline))
 
     def _is_known(self, read: ReadTxn, item: Ready) -> bool:
         """True when this is a retry or an equal row exists: no vector will be needed."""

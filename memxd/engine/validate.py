@@ -60,14 +60,14 @@ def _scope(value: Scope) -> Scope:
 
 
 def _scope_part(field: str, text: str) -> str:
-    part = trim(text)
+    part = trim(text) if len(text) <= 16 * Limits.SCOPE_PART else text  # more would take a second to look at
+    if len(part) > Limits.SCOPE_PART:
+        raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if is_blank(part):
         raise fail(field, 'must not be blank; leave it out to mean "default"')
     # Before trimming: two names that differ in a control character must not become one.
     if any(unicodedata.category(c) in ("Cc", "Cs") and not c.isspace() for c in text):
         raise fail(field, "must not hold control characters")
-    if len(part) > Limits.SCOPE_PART:
-        raise fail(field, f"at most {Limits.SCOPE_PART} characters, this has {len(part)}")
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in part):
         raise fail(field, "must not hold control characters")
     return part
@@ -241,7 +241,8 @@ def filter_(value: Filter) -> Filter:
         raise fail("filter.ids", f"at most {Limits.FILTER_IDS:,} ids")
     if len(value.metadata) > Limits.FILTER_METADATA_KEYS:
         raise fail("filter.metadata", f"at most {Limits.FILTER_METADATA_KEYS} keys")
-    minimum = value.importance_min
+    minimum, below = value.importance_min, value.importance_below
+    instant("filter.unused_since", value.unused_since)
     return replace(
         value,
         tags_any=frozenset(tags("filter.tags_any", value.tags_any, Limits.FILTER_TAGS)),
@@ -252,6 +253,8 @@ def filter_(value: Filter) -> Filter:
         importance_min=None if minimum is None else ratio("filter.importance_min", minimum, 0.0),
         metadata=metadata("filter.metadata", value.metadata),
         ids=frozenset(identifier("filter.ids", i) for i in value.ids),
+        importance_below=None if below is None else ratio("filter.importance_below", below, 1.0),
+        valid_until=_range("filter.valid_until", value.valid_until),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import logging
 import os
 import weakref
 from collections.abc import Iterable
@@ -17,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from memxd.errors import MemxdError, StorageFailedError, StorageFullError, StorageReadOnlyError
+from memxd.failpoints import reach
 
-__all__ = ["Watched", "add_sums", "block_sums", "fsync_directory", "storage_error", "write_whole"]
+__all__ = ["Watched", "add_sums", "block_sums", "clear_way", "fsync_directory", "storage_error", "write_whole"]
+
+_log = logging.getLogger(__name__)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -64,6 +68,13 @@ def fsync_directory(directory: Path) -> None:
         os.close(handle)
 
 
+def clear_way(folder: Path) -> None:
+    """Remove what stands in the place of an index's folder and is none: indexes are disposable."""
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        _log.warning("%s is no folder and is removed: that index is built anew", folder.name)
+        folder.unlink()
+
+
 def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     """Replace ``path`` by the concatenated parts: a reader, also after a crash, sees the old file or the new one.
 
@@ -77,7 +88,9 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
             while rest:  # an unbuffered write may take less than asked
                 rest = rest[file.write(rest) or 0 :]
         os.fsync(file.fileno())
+    reach("file.written")
     os.replace(beside, path)
+    reach("file.replaced")
     fsync_directory(path.parent)
 
 

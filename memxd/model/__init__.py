@@ -39,7 +39,20 @@ from memxd.model.instants import from_rfc3339, to_rfc3339
 from memxd.model.moving import Conflict, ExportStep, ImportStep, LineRefusal
 from memxd.model.nouns import NO_FILTER, Filter, Link, Memory, Scope, TimeRange, View
 from memxd.model.requests import AS_THE_PROFILE, NewMemory, Patch, Ranking, SearchQuery
-from memxd.model.status import BackupStep, EngineStatus, IndexStatus, ModelStatus, Problem, Progress, VerifyStep
+from memxd.model.status import (
+    BackupStep,
+    CallCount,
+    EngineStatus,
+    IndexStatus,
+    LastError,
+    ModelStatus,
+    Problem,
+    ProcessStatus,
+    Progress,
+    QueueStatus,
+    ThreadStatus,
+    VerifyStep,
+)
 
 __all__ = [
     "AS_THE_PROFILE",
@@ -48,6 +61,7 @@ __all__ = [
     "NO_FILTER",
     "SECOND",
     "BackupStep",
+    "CallCount",
     "Change",
     "Chunk",
     "Clock",
@@ -69,6 +83,7 @@ __all__ = [
     "IndexState",
     "IndexStatus",
     "Json",
+    "LastError",
     "Limits",
     "LineRefusal",
     "Link",
@@ -84,8 +99,10 @@ __all__ = [
     "Page",
     "Patch",
     "Problem",
+    "ProcessStatus",
     "Profile",
     "Progress",
+    "QueueStatus",
     "Ranking",
     "RejectReason",
     "RowFeatures",
@@ -95,6 +112,7 @@ __all__ = [
     "State",
     "StoreAnswer",
     "TermMatch",
+    "ThreadStatus",
     "TimeRange",
     "Traversal",
     "Traversed",

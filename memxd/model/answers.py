@@ -6,7 +6,7 @@ and made again from messages by the client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memxd.model.enums import DegradedCause, RejectReason
 from memxd.model.nouns import Link, Memory
@@ -92,6 +92,8 @@ class SearchAnswer:
     degraded: tuple[Degradation, ...] = ()
     timings: tuple[tuple[str, int], ...] = ()
     plan: str = ""
+    #: Microseconds by stage, for the log: measured whether the caller wants ``timings`` or not.
+    stages: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,19 @@ class Filter:
     metadata: Json = field(default_factory=dict)
     states: frozenset[State] = frozenset()
     ids: frozenset[str] = frozenset()
+    importance_below: float | None = None
+    unused_since: Micros | None = None
+    valid_until: TimeRange | None = None
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether the store must be asked: the columns know neither ids nor metadata, nor what cleaning up asks for."""
+        return bool(self.ids or self.metadata) or self.for_cleaning
+
+    @property
+    def for_cleaning(self) -> bool:
+        """Whether one of the conditions is set that ask what may go: little importance, long unused, ending."""
+        return self.importance_below is not None or self.unused_since is not None or self.valid_until is not None
 
 
 #: Lets everything through that the view shows.

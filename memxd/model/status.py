@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memxd.model.base import Micros
 from memxd.model.enums import IndexKind, IndexState
 from memxd.model.nouns import Scope
 
@@ -62,6 +63,64 @@ class EngineStatus:
     free_bytes: int
     schema_version: int
     ranking: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStatus:
+    """One thread, or ``count`` threads of one library by the same name.
+
+    ``working``: at something, not waiting for it; ``age``: seconds since that began, None = not known. ``cpu``: seconds
+    of processor time, None where the system does not tell. ``message``: how it died.
+    """
+
+    name: str
+    role: str
+    alive: bool = True
+    working: bool = False
+    age: float | None = None
+    cpu: float | None = None
+    count: int = 1
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """How many stand in a queue, running ones included where the queue knows of them; ``limit`` 0 = its users bound
+    it."""
+
+    name: str
+    depth: int
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """What went wrong last: when (microseconds since 1970), where (an RPC, or a part of the daemon), and what; never
+    what was stored or asked."""
+
+    at: Micros
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """How many calls of a method ended with a code, and how many seconds they took together."""
+
+    method: str
+    code: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """What the process is about, beside the engine."""
+
+    threads: tuple[ThreadStatus, ...] = ()
+    queues: tuple[QueueStatus, ...] = ()
+    last_error: LastError | None = None
+    calls: tuple[CallCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

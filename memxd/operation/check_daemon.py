@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memxd import __version__
-from memxd.errors import DaemonUnreachableError, MemxdError, ServiceManagerError, SocketPathError
+from memxd.errors import (
+    DaemonUnreachableError,
+    MemxdError,
+    PermissionDeniedError,
+    ServiceManagerError,
+    SocketPathError,
+    UnauthenticatedError,
+)
 from memxd.model import IndexState
 from memxd.operation.findings import Finding, note, ok, problem
 
@@ -59,6 +66,9 @@ def check_socket(socket: Path, environ: Mapping[str, str], daemon: DaemonStatus 
         folder = shlex.quote(str(socket.parent))
         reason = "others could reach or replace the socket; the daemon does not start (exit code 73)"
         return [problem("socket", error.message, reason, "make the folder yours alone", f"chmod 700 {folder}")]
+    if isinstance(daemon, UnauthenticatedError | PermissionDeniedError):
+        reason = "it asks for a token, so the doctor cannot look at its indexes"
+        return [note("socket", f"{socket} is served", reason, "set MEMX_TOKEN to an admin token", "memx token list")]
     if isinstance(daemon, MemxdError):
         reason = "it is suspended, hangs, is starting or stopping, or the machine is very busy"
         return [problem("socket", daemon.message, reason, "wait; else restart it", "memx service restart")]
@@ -104,6 +114,11 @@ def check_daemon(daemon: DaemonStatus, data_dir: Path) -> list[Finding]:
         text = f"the daemon works on {daemon.data_dir}, the settings say {data_dir}"
         reason = "it was started with other settings"
         found.append(problem("daemon", text, reason, "restart it", "memx service restart"))
+    for thread in daemon.process.threads:
+        if not thread.alive:
+            text = f"the thread {thread.name} ({thread.role}) has died: {thread.message}"
+            reason = "what it did is not done any more; the log has the place"
+            found.append(problem("daemon", text, reason, "restart it", "memx service restart"))
     if daemon.engine.vectors_pending:
         text = f"{daemon.engine.vectors_pending:,} memories wait for a vector"
         found.append(note("daemon", text, "they are found by words; the rest follows by itself"))

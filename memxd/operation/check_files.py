@@ -1,4 +1,4 @@
-"""The doctor's look at what lies on disk: the config file, the data directory, its files' modes, space, the schema.
+"""The doctor's look at what lies on disk: config file, data directory, modes of its files, space, schema, kept copies.
 
 Owns those checks and their limits. Reads only; what may be mended without loss (modes) is offered as ``mend``. Called
 by ``doctor.py``.
@@ -125,7 +125,8 @@ def check_schema(data_dir: Path, running: int | None) -> list[Finding]:
         version = look_at(path) if running is None else running
     except MemxdError as error:
         reason = "the daemon does not start on a damaged database; it is left as it is"
-        return [problem("schema", error.message, reason, "restore a backup")]
+        command = "memx restore FOLDER --move-aside"
+        return [problem("schema", error.message, reason, "restore a backup; what is there is kept beside", command)]
     if version > newest:
         text = f"the database has schema version {version}, this memxd knows {newest}"
         reason = "a newer memxd wrote it; this one does not touch it"
@@ -134,3 +135,15 @@ def check_schema(data_dir: Path, running: int | None) -> list[Finding]:
         text = f"schema version {version} of {newest}"
         return [note("schema", text, "the next start brings it up to date, after copying the database")]
     return [ok("schema", f"schema version {version}, sound as far as a look tells")]
+
+
+def check_copies(data_dir: Path) -> list[Finding]:
+    """Earlier states of the database that an update or a restore has kept: they take room and hold what was erased."""
+    found = sorted(path for kind in ("before-migration-*", "before-restore-*") for path in data_dir.glob(kind))
+    if not found:
+        return []
+    size = sum(file.stat().st_size for folder in found for file in folder.rglob("*") if file.is_file())
+    names = " ".join(shlex.quote(str(folder)) for folder in found)
+    text = f"{len(found)} kept from before an update or a restore, {size / 1024**2:,.1f} MiB: {names}"
+    reason = "the way back to how it was then; they also hold what was erased since"
+    return [note("copies", text, reason, "delete them when you need them no more", f"rm -r {names}")]

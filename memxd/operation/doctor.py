@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memxd.errors import MemxdError
 from memxd.operation.check_daemon import ask_daemon, check_daemon, check_indexes, check_service, check_socket
-from memxd.operation.check_files import check_config, check_disk, check_permissions, check_schema
+from memxd.operation.check_files import check_config, check_copies, check_disk, check_permissions, check_schema
 from memxd.operation.check_model import check_kernels, check_model
 from memxd.operation.findings import Finding
 from memxd.operation.service import find_manager
@@ -30,6 +30,7 @@ def diagnose(environ: Mapping[str, str]) -> list[Finding]:
     found += check_permissions(config.data_dir)
     found += check_disk(config.data_dir)
     found += check_schema(config.data_dir, engine.schema_version if engine else None)
+    found += check_copies(config.data_dir)
     if daemon is not None:
         found += check_daemon(daemon, config.data_dir)
     found += check_indexes(daemon, config.socket)

@@ -20,7 +20,9 @@ _KEPT = (CONFIG_NAME, "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How the daemon is to be run. ``network``: the embedder asks an endpoint. ``runtime``: XDG_RUNTIME_DIR or ""."""
+    """How the daemon is to be run. ``network``: the embedder asks an endpoint, or a TCP port is served; ``runtime``:
+    XDG_RUNTIME_DIR or "".
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -50,6 +52,6 @@ class Plan:
             data_dir=config.data_dir,
             socket=config.socket,
             runtime=environ.get("XDG_RUNTIME_DIR", ""),
-            network=config.embedder == "openai",
+            network=config.embedder == "openai" or bool(config.listen),
             stop_seconds=int(config.drain_seconds) + 60,
         )

@@ -14,8 +14,8 @@ from memxd.locks import FileLock
 
 _FOLDERS = frozenset({"index", "log", "models"})
 _LOCK = "memxd-data.lock"
-#: How names of ours begin: the database and what belongs to it, stores that a restore moved aside.
-_OURS = ("memxd", "before-restore-")
+#: How names of ours begin: the database and what belongs to it, copies that a restore or an update has left.
+_OURS = ("memxd", "before-restore-", "before-migration-")
 
 
 def strangers(data_dir: Path) -> list[str]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memxd.errors import ConfigError, DataInUseError, ModelFileError, SocketPathError
+from memxd.errors import ConfigError, DatabaseDamagedError, DataInUseError, ModelFileError, SocketPathError
 from memxd.operation.plan import Plan
 
 UNIT = "memxd.service"
 TEMPLATE = "memxd@.service"
 #: Exit codes that a restart cannot mend: wrong usage, and those of the errors that name what to change.
-FINAL_CODES = (64, *sorted({e.exit_code for e in (ConfigError, DataInUseError, ModelFileError, SocketPathError)}))
+_FINAL = (ConfigError, DatabaseDamagedError, DataInUseError, ModelFileError, SocketPathError)
+FINAL_CODES = (64, *sorted({error.exit_code for error in _FINAL}))
 #: From this version a restart's delay can grow.
 _BACKOFF = 254
 #: From this version the manager itself sends SIGHUP and waits for the answer.

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 import grpc
 
-from memxd.model import SECOND, IndexKind
+from memxd import logs, threads
+from memxd.model import SECOND, IndexKind, ProcessStatus
+from memxd.service.calls import CallLog
 from memxd.service.convert import admin, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import deadline_of
+from memxd.service.running import deadline_of
 from memxd.v1 import admin_service_pb2 as pb
 from memxd.v1 import admin_service_pb2_grpc
 
@@ -22,8 +24,9 @@ from memxd.v1 import admin_service_pb2_grpc
 class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     """What operators call."""
 
-    def __init__(self, gate: Gate, facts: admin.ProcessFacts) -> None:
+    def __init__(self, gate: Gate, facts: admin.ProcessFacts, calls: CallLog) -> None:
         self._gate = gate
+        self._calls = calls
         self._facts = facts
         self._began = time.monotonic()
 
@@ -33,6 +36,8 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         response = pb.StatusResponse()
         uptime = int((time.monotonic() - self._began) * SECOND)
         admin.fill_status(response, self._facts, status, uptime)
+        process = ProcessStatus(threads.overview(), threads.queues(), logs.last_error(), self._calls.counts())
+        admin.fill_process(response, process)
         return response
 
     def Flush(self, request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.FlushResponse:

@@ -17,7 +17,7 @@ import grpc
 
 from memxd.errors import CancelledError, InvalidArgumentError, StreamIdleError
 from memxd.service.gate import Gate
-from memxd.service.interceptors import Undecodable, undecodable
+from memxd.service.running import Undecodable, undecodable
 from memxd.v1 import memory_service_pb2 as pb
 
 #: Items that may wait before the stream is no longer read; the engine itself takes up to 64 at once.
@@ -74,10 +74,10 @@ class Arrivals(Generic[M]):
             found = self.next(_LOOK)
             if found is not None:
                 return found
-            if time.monotonic() - since >= self._gate.stream_idle:
+            idle = time.monotonic() - since
+            if idle >= self._gate.idle_limit():
                 raise StreamIdleError(
-                    f"no item came for {self._gate.stream_idle:g} s; everything that came was answered, "
-                    "open a new stream"
+                    f"no item came for {idle:.3g} s; everything that came was answered, open a new stream"
                 )
 
     def next(self, patience: float = 0.0) -> M | Undecodable | End | None:

@@ -1,65 +1,45 @@
-"""What happens around every call: admission, decoding, deadline, error mapping, one log line.
+"""What happens before every call: who may call, admission, and whose threads carry it.
 
-Owns the wrapping of handlers. ``intercept_service`` runs on gRPC's one polling thread, so it only looks at counters;
-the wrapped behaviour runs on the pool it is routed to. Nobody's exception text reaches a client: a MemxdError becomes
-its status, anything else INTERNAL with a log id. Log lines name RPC, code, duration and a hash of the scope, never
-content. Health and reflection are routed to threads of their own and otherwise left alone.
+Owns the wrapping of handlers. ``intercept_service`` runs on gRPC's one polling thread, so it only looks at counters and
+at a token; the wrapped behaviour (``running.py``) runs on the pool it is routed to. Every method passes here, also one
+that is added one day: what the guard does not know, it opens to the admin token alone. Health and reflection are
+routed to threads of their own and otherwise left alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 import time
-import traceback
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, TypeAlias
 
 import grpc
-from google.protobuf.message import DecodeError
 
-from memxd.errors import CancelledError, InternalError, InvalidArgumentError, MemxdError
-from memxd.model import Deadline
+from memxd.errors import MemxdError
 from memxd.service import status
+from memxd.service.ahead import Ahead
+from memxd.service.calls import CallLog
 from memxd.service.gate import Gate
+from memxd.service.guard import Guard
 from memxd.service.pool import AtOnce, Pool
+from memxd.service.running import Wrap, tolerant, wrap_foreign
 
 log = logging.getLogger("memxd.rpc")
 
 _OURS = "/memxd.v1."
 _HEALTH = "/grpc.health.v1."
+#: Calls that only ask: imports step aside for them.
+_ASKING = frozenset({"Search", "SearchMany", "Get", "List", "Count", "ListLinks", "Traverse"})
 #: Calls that may wait for disks and child processes.
 _UPKEEP = frozenset({"Flush", "Rebuild", "Backup", "Verify", "Compact"})
-#: Calls longer than this are logged at info even when they succeed.
-_SLOW_SECONDS = 1.0
-#: Refusals that say nothing about the daemon; a careless client must not fill the log with them.
-_CALLERS_FAULT = frozenset(
-    {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.ALREADY_EXISTS,
-        grpc.StatusCode.ABORTED,
-        grpc.StatusCode.CANCELLED,
-    }
-)
-#: Keys the scope hashes of this process: lines can be compared with each other, not with guesses.
-_SALT = secrets.token_bytes(16)
-#: gRPC gives calls without a deadline one in the far future.
-_NEVER_SECONDS = 10 * 365 * 86_400.0
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-
-
-class Undecodable:
-    """Stands in for request bytes that are no message of the expected type."""
 
 
 class Routed:
     """A behaviour that gRPC runs on a pool of our choice (it looks for these attributes on the callable)."""
 
-    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce) -> None:
+    def __init__(self, behavior: Callable[..., Any], pool: Pool | AtOnce | Ahead) -> None:
         self._behavior = behavior
         self.experimental_thread_pool = pool
 
@@ -68,12 +48,12 @@ class Routed:
 
 
 class GateInterceptor(grpc.ServerInterceptor):
-    """Routes, admits, refuses and wraps; one per server. Handlers are made once for each method and refusal."""
+    """Admits, routes, refuses and wraps; one per server. Handlers are made once for each method and refusal."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate, guard: Guard, calls: CallLog) -> None:
+        self._gate, self._guard, self._calls = gate, guard, calls
         self._known: dict[str, tuple[Handler, Pool]] = {}
-        self._refusals: dict[tuple[str, Pool], Handler] = {}
+        self._refusals: dict[tuple[str, str, Pool | None], Handler] = {}
         self._refused = 0
         self._quiet_until = 0.0
 
@@ -84,17 +64,20 @@ class GateInterceptor(grpc.ServerInterceptor):
     ) -> Handler | None:
         """The handler to run for this call; None (no such method) stays gRPC's to answer."""
         method = handler_call_details.method
-        known = self._known.get(method)
-        if known is None:
-            found = continuation(handler_call_details)
-            if found is None:
-                return None
-            known = self._known[method] = self._prepared(found, method)
-        handler, pool = known
+        pool = None
         try:
+            if self._guard.asks:  # before anything else, and before a byte of the request is waited for
+                self._guard.admit(method, handler_call_details.invocation_metadata)
+            known = self._known.get(method)
+            if known is None:
+                found = continuation(handler_call_details)
+                if found is None:
+                    return None
+                known = self._known[method] = self._prepared(found, method)
+            handler, pool = known
             if method.startswith(_OURS):
                 self._gate.check(pool)
-            elif pool.full:
+            elif not pool.takes():
                 raise self._gate.overloaded(pool)
         except MemxdError as error:
             self._note_refusal(method.rpartition("/")[2], error)
@@ -104,18 +87,25 @@ class GateInterceptor(grpc.ServerInterceptor):
     def _prepared(self, handler: Handler, method: str) -> tuple[Handler, Pool]:
         """The handler as it is to run, and whose threads carry the call."""
         gate, name = self._gate, method.rpartition("/")[2]
-        streaming = handler.request_streaming or handler.response_streaming
+        many_requests, many_answers = handler.request_streaming, handler.response_streaming
+        behavior = getattr(handler, f"{_word(many_requests)}_{_word(many_answers)}")
         if method.startswith(_OURS):
+            streaming = many_requests or many_answers
             pool = gate.upkeep if name in _UPKEEP else gate.streams if streaming else gate.calls
-            return _wrapped(handler, name, pool), pool
+            wrap = Wrap(method, pool, self._guard, self._calls)
+            run = wrap.stream(behavior, many_requests=many_requests) if many_answers else wrap.unary(behavior)
+            routed = Routed(run, gate.asking if name in _ASKING else pool)
+            return _rebuilt(handler, routed, tolerant(handler.request_deserializer)), pool
         pool = gate.reflection
         if method.startswith(_HEALTH):
-            pool = gate.watches if handler.response_streaming else gate.swift
-        return _rebuilt(handler, lambda behavior: Routed(behavior, pool)), pool
+            pool = gate.watches if many_answers else gate.swift
+        run = wrap_foreign(behavior, pool, streams=(many_requests, many_answers))
+        return _rebuilt(handler, Routed(run, pool), handler.request_deserializer), pool
 
     def _note_refusal(self, name: str, error: MemxdError) -> None:
         """At most one warning a second, however many calls are refused. Only the polling thread comes here."""
         self._refused += 1
+        self._calls.count(name, status.code_of(error).name)
         now = time.monotonic()
         if now < self._quiet_until:
             return
@@ -123,9 +113,9 @@ class GateInterceptor(grpc.ServerInterceptor):
         log.warning("calls refused", extra={"fields": fields})
         self._refused, self._quiet_until = 0, now + 1.0
 
-    def _refusal(self, error: MemxdError, pool: Pool) -> Handler:
+    def _refusal(self, error: MemxdError, pool: Pool | None) -> Handler:
         """A handler that refuses at once: declared as a stream, it does not wait for the request message either."""
-        known = self._refusals.get((error.reason, pool))
+        known = self._refusals.get((error.reason, error.message, pool))
         if known is None:
             answer = status.answer_of(error)
 
@@ -134,139 +124,19 @@ class GateInterceptor(grpc.ServerInterceptor):
                 raise AssertionError("abort_with_status returned")  # for the type checker; it always raises
 
             known = grpc.stream_stream_rpc_method_handler(Routed(refuse, self._gate.at_once))
-            self._refusals[error.reason, pool] = known
+            self._refusals[error.reason, error.message, pool] = known
         return known
 
 
-def _wrapped(handler: Handler, name: str, pool: Pool) -> Handler:
-    wrap = _wrap_stream if handler.response_streaming else _wrap_unary
-    return _rebuilt(
-        handler, lambda behavior: Routed(wrap(behavior, name), pool), _tolerant(handler.request_deserializer)
-    )
+def _word(streaming: bool) -> str:
+    return "stream" if streaming else "unary"
 
 
-def _rebuilt(
-    handler: Handler,
-    change: Callable[[Callable[..., Any]], Callable[..., Any]],
-    deserializer: Callable[[bytes], Any] | None = None,
-) -> Handler:
-    """The same handler with another behaviour."""
-    kind = ("stream" if handler.request_streaming else "unary") + (
-        "_stream" if handler.response_streaming else "_unary"
-    )
-    make = getattr(grpc, f"{kind}_rpc_method_handler")
+def _rebuilt(handler: Handler, behavior: Routed, deserializer: Callable[[bytes], Any] | None) -> Handler:
+    """The same handler with another behaviour, which takes a stream whatever the method takes: for a single request
+    gRPC would hold one of the pool's threads, for as long as it does not come, where nobody can interrupt it."""
+    make = getattr(grpc, f"stream_{_word(handler.response_streaming)}_rpc_method_handler")
     rebuilt: Handler = make(
-        change(getattr(handler, kind)),
-        request_deserializer=deserializer or handler.request_deserializer,
-        response_serializer=handler.response_serializer,
+        behavior, request_deserializer=deserializer, response_serializer=handler.response_serializer
     )
     return rebuilt
-
-
-def _tolerant(deserializer: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
-    """Without this, gRPC answers bytes that do not decode with INTERNAL and no details."""
-
-    def decode(raw: bytes) -> Any:
-        try:
-            return raw if deserializer is None else deserializer(raw)
-        except DecodeError:
-            return Undecodable()
-
-    return decode
-
-
-def undecodable() -> InvalidArgumentError:
-    """The refusal of request bytes that are no message of the expected type."""
-    return InvalidArgumentError("the request is not a valid message of this RPC's type; compare with proto/memxd/v1")
-
-
-class Call:
-    """One running call: measures, maps whatever is raised, writes the log line. A context manager around the work.
-
-    After it, ``error`` is what to end the call with, or None.
-    """
-
-    def __init__(self, name: str, request: Any) -> None:
-        self.error: MemxdError | None = None
-        self._name = name
-        self._request = request
-        self._began = time.monotonic()
-
-    def __enter__(self) -> Call:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if isinstance(raised, MemxdError):
-            self.error = raised
-        elif isinstance(raised, grpc.RpcError):
-            self.error = CancelledError("the caller went away")
-        elif isinstance(raised, Exception):
-            self.error = self._internal(raised)
-        self._log(cancelled=isinstance(raised, GeneratorExit))
-        return self.error is not None
-
-    def _internal(self, raised: Exception) -> InternalError:
-        """Frames and types only: the text of an exception may quote what was to be stored."""
-        log_id = secrets.token_hex(6)
-        where = "".join(traceback.format_tb(raised.__traceback__))
-        log.error(
-            "internal error",
-            extra={"fields": {"log_id": log_id, "rpc": self._name, "type": type(raised).__name__, "traceback": where}},
-        )
-        return InternalError(
-            f"internal error, log id {log_id}; the daemon's log has the details", metadata={"log_id": log_id}
-        )
-
-    def _log(self, *, cancelled: bool) -> None:
-        seconds = time.monotonic() - self._began
-        ours = self.error is not None and status.code_of(self.error) not in _CALLERS_FAULT
-        level = logging.INFO if ours or seconds > _SLOW_SECONDS else logging.DEBUG
-        if not log.isEnabledFor(level):
-            return
-        code = "CANCELLED" if cancelled else status.code_of(self.error).name if self.error else "OK"
-        fields = {"rpc": self._name, "code": code, "ms": round(seconds * 1e3, 2), "scope": _scope_hash(self._request)}
-        if self.error is not None:
-            fields["reason"] = self.error.reason
-        log.log(level, "call", extra={"fields": fields})
-
-
-def _wrap_unary(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def run(request: Any, context: grpc.ServicerContext) -> Any:
-        call = Call(name, request)
-        with call:
-            if isinstance(request, Undecodable):
-                raise undecodable()
-            return behavior(request, context)
-        return status.abort(context, call.error or InternalError("internal error"))
-
-    return run
-
-
-def _wrap_stream(behavior: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def run(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        call = Call(name, request)
-        with call:
-            if isinstance(request, Undecodable):
-                raise undecodable()
-            yield from behavior(request, context)
-        if call.error is not None:
-            status.abort(context, call.error)
-
-    return run
-
-
-def deadline_of(context: grpc.ServicerContext) -> Deadline:
-    """The call's deadline and whether its caller is still there, in the engine's terms."""
-    left = context.time_remaining()
-    at = time.monotonic() + left if left is not None and left < _NEVER_SECONDS else None
-    return Deadline(at=at, is_cancelled=lambda: not context.is_active())
-
-
-def _scope_hash(request: Any) -> str:
-    scope = getattr(request, "scope", None)
-    if scope is None:
-        return ""
-    key = f"{scope.agent_id}\0{scope.user_id}".encode()
-    return hashlib.blake2b(key, key=_SALT, digest_size=4).hexdigest()

@@ -7,16 +7,17 @@ streams, which have shapes of their own, are in ``store_many.py`` and ``moving.p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from memxd.errors import InvalidArgumentError, MemxdError
 from memxd.model import Direction, Limits, LinkType, Order, SearchAnswer, SearchQuery
+from memxd.service.calls import note
 from memxd.service.convert import link, memory, search, size, values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import deadline_of
 from memxd.service.moving import export, import_lines
+from memxd.service.running import deadline_of
 from memxd.service.store_many import store_many
 from memxd.v1 import memory_service_pb2 as pb
 from memxd.v1 import memory_service_pb2_grpc
@@ -126,6 +127,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def Search(self, request: pb.SearchRequest, context: Context) -> pb.SearchResponse:
         """One question."""
         answer = self._engine.search(search.search_query(request), deadline=deadline_of(context))
+        note(lambda: _about(answer))
         response = pb.SearchResponse()
         search.fill_answer(response, answer)
         size.shrink_search(response, [response])
@@ -223,6 +225,14 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
     def Import(self, request: Iterator[pb.ImportRequest], context: Context) -> Iterator[pb.ImportResponse]:
         """Lines in, and how far they are."""
         return import_lines(request, self._gate, deadline_of(context))
+
+
+def _about(answer: SearchAnswer) -> dict[str, Any]:
+    """What a slow question's line in the log tells of it: where the time went, and how much there was to do."""
+    ms = {stage: round(micros / 1e3, 2) for stage, micros in answer.stages}
+    return {
+        "stages": ms, "hits": len(answer.hits), "candidates": answer.candidates, "degraded": len(answer.degraded),
+    }  # fmt: skip
 
 
 def _query_or_error(request: pb.SearchRequest) -> SearchQuery | MemxdError:

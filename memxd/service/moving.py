@@ -12,7 +12,7 @@ from memxd.model import Conflict, Deadline, ExportStep, ImportStep
 from memxd.service.arrivals import AHEAD, Arrivals
 from memxd.service.convert import values
 from memxd.service.gate import Gate
-from memxd.service.interceptors import Undecodable, undecodable
+from memxd.service.running import Undecodable, undecodable
 from memxd.v1 import memory_service_pb2 as pb
 
 #: Messages of an Import that wait at most; each holds up to a megabyte or so of lines.

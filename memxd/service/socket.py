@@ -19,6 +19,7 @@ from pathlib import Path
 from memxd.errors import SocketPathError
 from memxd.locks import FileLock
 from memxd.socket_path import check_private_folder, is_default_folder
+from memxd.trust import unsafe_way
 
 log = logging.getLogger("memxd.socket")
 
@@ -92,6 +93,12 @@ def prepare_folder(folder: Path, environ: Mapping[str, str]) -> None:
         pass  # somebody was first; it is checked like any other
     except OSError as error:
         raise SocketPathError(f"cannot make the folder {folder} for the socket: {error.strerror}") from error
+    way = unsafe_way(folder)
+    if way:
+        raise SocketPathError(
+            f"{way}, so that they could put another folder in the place of {folder}; take that permission away, or "
+            "give another --socket"
+        )
     if is_default_folder(folder, environ):
         check_private_folder(folder)
         return

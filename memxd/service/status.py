@@ -10,7 +10,7 @@ Everything is cut to a size that fits a trailer: gRPC drops answers whose traili
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import duration_pb2
@@ -34,6 +34,8 @@ CODES: Mapping[type[MemxdError], grpc.StatusCode] = {
     errors.LinkCycleError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.StateConflictError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.ModelMismatchError: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.UnauthenticatedError: grpc.StatusCode.UNAUTHENTICATED,
+    errors.PermissionDeniedError: grpc.StatusCode.PERMISSION_DENIED,
     errors.OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageFullError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StorageReadOnlyError: grpc.StatusCode.FAILED_PRECONDITION,
@@ -93,9 +95,13 @@ def answer_of(error: MemxdError) -> grpc.Status:
     return answer
 
 
-def abort(context: grpc.ServicerContext, error: MemxdError) -> NoReturn:
-    """End the call with this error, by the bare Exception gRPC wants: call it outside of any ``except Exception``."""
-    context.abort_with_status(answer_of(error))
+def abort(context: grpc.ServicerContext, error: MemxdError, trailing: tuple[tuple[str, str], ...] = ()) -> NoReturn:
+    """End the call with this error, by the bare Exception gRPC wants: call it outside of any ``except Exception``.
+
+    ``trailing``: metadata that goes along.
+    """
+    answer: Any = answer_of(error)
+    context.abort_with_status(answer._replace(trailing_metadata=(*answer.trailing_metadata, *trailing)))
     raise AssertionError("abort_with_status returned")  # for the type checker; it always raises
 
 

@@ -8,7 +8,7 @@ for another item. Back pressure: a client that does not read its answers stops b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from memxd.errors import MemxdError
@@ -32,6 +32,7 @@ class _Reader:
     def __init__(self, arrivals: Arrivals[pb.StoreManyRequest], gate: Gate) -> None:
         self._arrivals = arrivals
         self._gate = gate
+        self._step_aside = gate.engine.courtesy.step_aside
 
     def groups(self, size: int) -> Iterator[list[Item]]:
         """What has arrived, up to ``size`` items or refusals at once, for the engine. Raises ShuttingDownError,
@@ -39,14 +40,14 @@ class _Reader:
         rest: Iterator[Entry] = iter(())
         while True:
             self._gate.check_draining()
-            group = [_item(entry) for entry in islice(rest, size)]
+            group = [self._item(entry) for entry in islice(rest, size)]
             arrived: Message | End | None = None
             while len(group) < size:  # then ``rest`` is used up
                 arrived = self._arrivals.next() if group else self._arrivals.first()
                 if arrived is None or isinstance(arrived, End):
                     break
                 rest = entries(arrived)
-                group += [_item(entry) for entry in islice(rest, size - len(group))]
+                group += [self._item(entry) for entry in islice(rest, size - len(group))]
             if group:
                 yield group
             elif isinstance(arrived, End):
@@ -54,35 +55,39 @@ class _Reader:
                     raise arrived.error
                 return
 
+    def _item(self, entry: Entry) -> Item:
+        self._step_aside()
+        if isinstance(entry, MemxdError):
+            return entry
+        try:
+            return values.scope(entry), memory.new_memory(entry.memory), entry.request_id
+        except MemxdError as error:
+            return error
+
 
 def store_many(
     requests: Iterator[pb.StoreManyRequest], gate: Gate, deadline: Deadline
 ) -> Iterator[pb.StoreManyResponse]:
     """Answer each item in order. Ends the call with an error only when the daemon stops or the caller is gone."""
     arrivals = Arrivals(requests, gate, items_in)
+    step_aside = gate.engine.courtesy.step_aside
     index = 0
     try:
         for results in gate.engine.store_groups(_Reader(arrivals, gate), deadline=deadline):
-            yield from _responses(index, results, together=arrivals.knows_more)
+            yield from _responses(index, results, arrivals.knows_more, step_aside)
             index += len(results)
     finally:
         arrivals.close()
 
 
-def _item(entry: Entry) -> Item:
-    if isinstance(entry, MemxdError):
-        return entry
-    try:
-        return values.scope(entry), memory.new_memory(entry.memory), entry.request_id
-    except MemxdError as error:
-        return error
-
-
-def _responses(index: int, results: Sequence[Result], *, together: bool) -> Iterator[pb.StoreManyResponse]:
+def _responses(
+    index: int, results: Sequence[Result], together: bool, step_aside: Callable[[], None]
+) -> Iterator[pb.StoreManyResponse]:
     """The answers, the first one to the item ``index``; in as few messages as their size allows, or each in one."""
     head = pb.StoreManyResponse(takes_more=index == 0)
     size = _fill(head, index, results[0])
     for number, result in enumerate(results[1:], index + 1):
+        step_aside()
         if together and size < _ANSWER_BYTES:
             size += _fill(head.more.add(), number, result)
         else:

@@ -7,7 +7,9 @@ engine only, through the names below.
 
 from memxd.store.backup import Manifest
 from memxd.store.exporting import BEGINNING, Place, Whole
+from memxd.store.importing import Taken
 from memxd.store.inserting import NewRow
+from memxd.store.jobs import Queued
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -35,12 +37,14 @@ __all__ = [
     "NewChunk",
     "NewRow",
     "Place",
+    "Queued",
     "ReadTxn",
     "Remembered",
     "Row",
     "RowPage",
     "ScopeTotals",
     "Store",
+    "Taken",
     "Terms",
     "Totals",
     "Version",

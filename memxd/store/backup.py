@@ -2,8 +2,8 @@
 
 Owns the rules for the target folder, the copying within one snapshot, the manifest's form and its reading. The copy is
 made on a connection of its own and in steps, so writers go on; the manifest is written last, so a folder without one
-is no backup. Indexes are not copied: they come back by themselves. Called by ``store.py``; ``restoring.py`` is the way
-back.
+is no backup. Indexes are not copied: they come back by themselves. Called by ``store.py`` and
+``migrating.py``; ``restoring.py`` is the way back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memxd import __version__
-from memxd.errors import BackupInvalidError, InvalidArgumentError
+from memxd.errors import BackupInvalidError, InvalidArgumentError, StorageFailedError
+from memxd.failpoints import reach
 from memxd.model import Deadline, Micros, to_rfc3339
 from memxd.store.connection import DATABASE, connect
 from memxd.store.schema import sync_file
@@ -31,6 +32,8 @@ FORMAT_VERSION = 1
 #: Pages copied between two looks at the deadline: 4 MiB, some milliseconds.
 _STEP_PAGES = 1_024
 _READ_BYTES = 1 << 20
+#: Bytes by which the write-ahead log may grow before a copy is given up: its snapshot keeps the log from being folded.
+_LOG_BYTES = 1 << 30
 _MANIFEST_BYTES = 64 * 1024
 
 
@@ -61,17 +64,9 @@ def back_up(
     Raises InvalidArgumentError for an unsafe folder, sqlite3.Error, OSError; then what was begun is gone.
     """
     made = _claim(folder, path.parent)
-    target = folder / DATABASE
     try:
-        facts = _copy(path, target, progress, deadline)
-        sync_file(target)
-        manifest = Manifest(
-            to_rfc3339(at), __version__, schema_version, *facts, target.stat().st_size, file_hash(target, deadline)
-        )
-        _write_manifest(folder, manifest)
+        manifest = copy_into(path, folder, at, schema_version, progress, deadline)
     except BaseException:
-        for name in (DATABASE, f"{DATABASE}-journal", _HALF, MANIFEST):
-            (folder / name).unlink(missing_ok=True)
         if made:
             with suppress(OSError):  # somebody put a file there meanwhile: it is theirs
                 folder.rmdir()
@@ -79,6 +74,36 @@ def back_up(
     if made:
         sync_file(folder.parent)
     return manifest
+
+
+def copy_into(
+    path: Path,
+    folder: Path,
+    at: Micros,
+    schema_version: int,
+    progress: Callable[[int, int], None],
+    deadline: Deadline,
+) -> Manifest:
+    """As ``back_up``, into a folder that is there, is empty and is ours alone; its own name is not synced."""
+    target = folder / DATABASE
+    try:
+        facts = _copy(path, target, progress, deadline)
+        sync_file(target)
+        reach("backup.copied")
+        manifest = Manifest(
+            to_rfc3339(at), __version__, schema_version, *facts, target.stat().st_size, file_hash(target, deadline)
+        )
+        _write_manifest(folder, manifest)
+    except BaseException:
+        clear(folder)
+        raise
+    return manifest
+
+
+def clear(folder: Path) -> None:
+    """Take away what a backup, whole or begun, consists of; nothing else."""
+    for name in (MANIFEST, _HALF, DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _claim(folder: Path, data: Path) -> bool:
@@ -119,8 +144,17 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
     with closing(connect(path, writer=False)) as source, closing(sqlite3.connect(target)) as copy:
         [page] = source.execute("PRAGMA page_size").fetchone()
 
+        log = path.with_name(f"{path.name}-wal")
+        before = _size(log)
+
         def step(_status: int, remaining: int, total: int) -> None:
             deadline.check()
+            reach("backup.copying")
+            if _size(log) - before > _LOG_BYTES:
+                raise StorageFailedError(
+                    f"more than {_LOG_BYTES >> 20:,} MiB were stored while the copy was made, which holds up the log "
+                    "of the database; nothing was copied: try again when less is stored, or on a faster disk"
+                )
             progress((total - remaining) * page, total * page)
 
         # Without a snapshot of its own the copying would begin anew at every commit.
@@ -133,6 +167,14 @@ def _copy(path: Path, target: Path, progress: Callable[[int, int], None], deadli
         source.execute("ROLLBACK")
         copy.execute("PRAGMA journal_mode = DELETE").close()  # one file, without a log that must go with it
     return int(facts[0]), int(facts[1]), int(facts[2])
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, 0 when it is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def file_hash(path: Path, deadline: Deadline) -> str:

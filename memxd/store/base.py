@@ -29,10 +29,15 @@ TEXT = 1
 CHUNKS = 2
 
 
-@dataclass(frozen=True, slots=True)
+def _nothing() -> None:
+    pass
+
+
+@dataclass(slots=True)
 class Context:
     """What all transactions of a store share. ``scopes`` holds committed scopes by number, ``numbers`` their numbers:
-    a scope is never removed and its number never given to another."""
+    a scope is never removed and its number never given to another. ``between`` is called on the writer thread between
+    two of many new rows; it may wait for a few milliseconds."""
 
     clock: Clock
     ids: IdFactory
@@ -40,6 +45,7 @@ class Context:
     scopes: dict[int, Scope] = field(default_factory=dict)
     numbers: dict[Scope, int] = field(default_factory=dict)
     recent: Recent = field(default_factory=Recent)
+    between: Callable[[], None] = _nothing
 
 
 class ReadBase:
@@ -224,6 +230,11 @@ class WriteBase(ReadBase):
 
     def _now(self) -> Micros:
         return self._context.clock()
+
+    def _last(self, table: str) -> int:
+        """The highest number that a row of the table ever had."""
+        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        return int(found[0]) if found else 0
 
     def _next_revision(self) -> int:
         self._revision += 1

@@ -76,19 +76,23 @@ class ChangeReads(ReadBase):
         """Every row, by rid ascending, at this snapshot's ``revision()``, whole (vectors only with ``chunks``): what
         an index is rebuilt from.
 
-        An empty store yields nothing: tell the index the revision besides.
+        An empty store yields nothing: tell the index the revision besides. Holds the snapshot: for a look that takes
+        long, ``rows_after`` in snapshots of their own.
         """
         revision = self.revision()
         last = 0
-        while True:
-            found = self._connection.execute(
-                "SELECT rid FROM memories WHERE rid > ? ORDER BY rid LIMIT ?", (last, _BATCH)
-            ).fetchall()
-            if not found:
-                break
-            last = found[-1][0]
-            parts = TEXT | CHUNKS if chunks else TEXT
-            yield from self._changes([Touched(revision, rid, parts, None) for (rid,) in found])
+        while page := self.rows_after(last, revision, chunks=chunks):
+            yield from page
+            last = page[-1].rid
+
+    def rows_after(self, rid: int, revision: int, *, chunks: bool = True) -> list[Change]:
+        """The next few rows behind ``rid``, as ``all_rows`` gives them; ``revision`` is the one that they are said to
+        have. Empty at the end."""
+        found = self._connection.execute(
+            "SELECT rid FROM memories WHERE rid > ? ORDER BY rid LIMIT ?", (rid, _BATCH)
+        ).fetchall()
+        parts = TEXT | CHUNKS if chunks else TEXT
+        return list(self._changes([Touched(revision, found_rid, parts, None) for (found_rid,) in found]))
 
     def _changes(self, batch: list[Touched]) -> Iterator[Change]:
         rids = json.dumps([touched.rid for touched in batch])

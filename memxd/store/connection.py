@@ -19,6 +19,8 @@ DATABASE = "memxd.db"
 #: How long a statement waits for another process that holds the database (somebody's sqlite3 shell).
 BUSY_MILLISECONDS = 5_000
 _MEBIBYTE = 1 << 20
+#: Bytes that the write-ahead log's file keeps once it is folded; more is what a long reader held up.
+LOG_BYTES = 16 * _MEBIBYTE
 _COMMON = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA trusted_schema = OFF",
@@ -29,12 +31,13 @@ _WRITER = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA wal_autocheckpoint = 1000",
-    f"PRAGMA journal_size_limit = {16 * _MEBIBYTE}",
+    "PRAGMA wal_autocheckpoint = 3000",  # pages, below the log's size limit; those changed often are copied less often
+    f"PRAGMA journal_size_limit = {LOG_BYTES}",
     "PRAGMA cache_size = -32768",
 )
 #: Eight readers or more: what they read again is mostly upper pages of trees, and the system caches the rest.
 _READER = ("PRAGMA query_only = ON", "PRAGMA cache_size = -4096")
+_DISK_ADVICE = "look into the system's log and check the disk; what was acknowledged stays, and memxd goes on trying"
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 512 * _MEBIBYTE),
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -88,6 +91,8 @@ def storage_error(error: sqlite3.Error | OSError, *, reading: bool = False) -> M
         return StorageReadOnlyError("the data directory cannot be written: check its owner, mode and mount")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         outcome = "its file is damaged: restore a copy, or save what can be read by sqlite3's .recover"
+    elif code == sqlite3.SQLITE_IOERR:
+        outcome = f"{'' if reading else 'nothing was stored; '}{_DISK_ADVICE}"
     else:
         outcome = "try again" if reading else "nothing was stored"
     return StorageFailedError(f"the database reported an error ({name}); {outcome}", metadata={"sqlite_error": name})
@@ -98,4 +103,4 @@ def _file_error(error: OSError) -> MemxdError:
         return StorageFullError("the disk is full: free some space and try again; nothing was stored")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return StorageReadOnlyError("the data directory cannot be written: check its owner, mode and mount")
-    return StorageFailedError(f"the data directory cannot be used: {os.strerror(error.errno or 0)}")
+    return StorageFailedError(f"the data directory cannot be used ({os.strerror(error.errno or 0)}): {_DISK_ADVICE}")

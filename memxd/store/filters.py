@@ -154,6 +154,15 @@ def _add_attributes(out: _Builder, conditions: Filter) -> None:
         _add_range(out, "m.began_at", conditions.event)  # equals event_at here, and has an index
     if conditions.importance_min is not None:
         out.add("+m.importance_bits >= ?", codec.to_bits(min(1.0, max(0.0, conditions.importance_min))))
+    if conditions.importance_below is not None:
+        out.add("+m.importance_bits < ?", codec.to_bits(min(1.0, max(0.0, conditions.importance_below))))
+    if conditions.valid_until is not None:
+        out.add("m.valid_until IS NOT NULL")
+        _add_range(out, "m.valid_until", conditions.valid_until)
+    if conditions.unused_since is not None:
+        out.add("+m.created_at < ?", conditions.unused_since)
+        for column in ("m.last_accessed_at", "m.last_retrieved_at"):
+            out.add(f"({column} IS NULL OR {column} < ?)", conditions.unused_since)
 
 
 def _add_range(out: _Builder, column: str, span: TimeRange) -> None:

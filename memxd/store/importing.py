@@ -7,21 +7,33 @@ Part of a write transaction; validation is done. Called by the engine's import.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from memxd.errors import DuplicateLinkError, InvalidArgumentError, StateConflictError
-from memxd.model import Link, LinkType, Memory
+from memxd.model import Change, Chunk, Link, LinkType, Memory, Scope
 from memxd.store import codec
+from memxd.store.base import CHUNKS, TEXT
 from memxd.store.exporting import ExportReads
+from memxd.store.inserting import CHUNK_ROWS, FACTS, TAGS
 from memxd.store.links import SAME, LinkWrites
 from memxd.store.records import RecordWrites
-from memxd.store.types import NewChunk, Row, Version
+from memxd.store.rows import insert_rows
+from memxd.store.types import NewChunk, Row, Terms, Version
 from memxd.text import content_hash, fold_hash
 
 #: Versions of another store come before every revision of this one; their order is their number's.
 _BEFORE = 1 << 40
+
+
+class Taken(NamedTuple):
+    """A memory that is taken over. ``chunks`` None = vector pending; ``terms`` go to the indexes with the change."""
+
+    memory: Memory
+    chunks: Sequence[NewChunk] | None
+    terms: Terms | None = None
 
 
 class ImportWrites(RecordWrites, LinkWrites, ExportReads):
@@ -57,6 +69,47 @@ class ImportWrites(RecordWrites, LinkWrites, ExportReads):
             for target in self._superseded_by(rid):
                 self._settle(target)
         return row
+
+    def ids_among(self, scope: Scope, ids: Collection[str]) -> set[str]:
+        """Those of ``ids`` that a memory of the scope has, in whatever state."""
+        found = self._connection.execute(
+            "SELECT id FROM memories WHERE scope_no = ? AND id IN (SELECT value FROM json_each(?))",
+            (self.scope_no(scope, create=False), json.dumps(list(ids))),
+        )
+        return {id for (id,) in found.fetchall()}
+
+    def import_all(self, taken: Sequence[Taken]) -> None:
+        """As ``import_memory`` for several of one scope, in this order and by few statements; all or none. None of
+        their ids may be taken."""
+        if not taken:
+            return
+        number, now = self.scope_no(taken[0].memory.scope), self._now()
+        last, vid = self._last("memories"), self._last("chunks")
+        rows: list[dict[str, Any]] = []
+        tags: list[tuple[int, str, int]] = []
+        facts: list[tuple[int, int, int]] = []
+        chunks: list[tuple[int, int, int, int, int, bytes]] = []
+        for rid, (memory, given, terms) in enumerate(taken, start=last + 1):
+            revision = self._next_revision()
+            own = {"rid": rid, "scope_no": number, "id": memory.id, "vector_pending": int(given is None)}
+            rows.append(columns := _columns(memory) | own | {"revision": revision})
+            tags += [(number, tag, rid) for tag in codec.to_tags(memory.tags)]
+            facts += [(number, fact, rid) for fact in codec.facts(memory.metadata)]
+            told = [Chunk(vid + n, n - 1, *chunk) for n, chunk in enumerate(given or (), start=1)]
+            chunks += [(chunk.vid, rid, chunk.number, chunk.start, chunk.end, chunk.vector) for chunk in told]
+            vid += len(told)
+            features = codec.features(
+                Row(rid, number, _as_stored(memory, revision, given is None)),
+                codec.unsigned(columns["content_hash"]),
+                codec.unsigned(columns["fold_hash"]),
+            )
+            self.changes.append(Change(revision, rid, features, memory.content, tuple(told), (), terms))
+            self._late.add_change(revision, rid, now, TEXT | CHUNKS, None)
+        head = f"INSERT INTO memories({', '.join(rows[0])})"
+        insert_rows(self._connection, head, [tuple(columns.values()) for columns in rows])
+        insert_rows(self._connection, TAGS, tags)
+        insert_rows(self._connection, FACTS, facts)
+        insert_rows(self._connection, CHUNK_ROWS, chunks)
 
     def import_version(self, rid: int, number: int, version: Version) -> bool:
         """Add an earlier version, number 1 being the oldest; False when the memory has it already.
@@ -100,6 +153,11 @@ class ImportWrites(RecordWrites, LinkWrites, ExportReads):
             self._connection.execute(f"DELETE FROM {table} WHERE rid = ?", (rid,))
         self.erased = True
         return self._drop_chunks(rid)
+
+
+def _as_stored(memory: Memory, revision: int, pending: bool) -> Memory:
+    """The memory as it would be read again."""
+    return replace(memory, tags=codec.to_tags(memory.tags), revision=revision, vector_pending=pending)
 
 
 def _columns(memory: Memory) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from memxd.text import cjk_share, content_hash, fold_hash
 _MEMORIES = """INSERT INTO memories(rid, scope_no, id, type, state, own_state, importance_bits, created_at, updated_at,
  event_at, valid_until, own_valid_until, private, vector_pending, revision, content_hash, fold_hash, source, tags,
  metadata, content)"""
-_CHUNKS = "INSERT INTO chunks(vid, rid, number, start, stop, vector)"
-_TAGS = "INSERT INTO memory_tags(scope_no, tag, rid)"
-_FACTS = "INSERT OR IGNORE INTO memory_facts(scope_no, fact, rid)"
+#: What stands beside a memory, for ``insert_rows``.
+CHUNK_ROWS = "INSERT INTO chunks(vid, rid, number, start, stop, vector)"
+TAGS = "INSERT INTO memory_tags(scope_no, tag, rid)"
+FACTS = "INSERT OR IGNORE INTO memory_facts(scope_no, fact, rid)"
 _ACTIVE = int(State.ACTIVE)
 
 _memory, _features, _change, _chunk = quick(Memory), quick(RowFeatures), quick(Change), quick(Chunk)
@@ -39,7 +40,7 @@ class NewRow:
 
     ``chunks`` None = vector pending; ``()`` = nothing to embed (not pending). ``id`` and ``created_at`` None = made
     from the store's clock and id factory (only import brings its own). ``terms`` go to the indexes with the change.
-    ``content_hash`` None = made here.
+    ``content_hash``, ``fold_hash`` (memxd.text) None = made here.
     """
 
     scope: Scope
@@ -57,6 +58,7 @@ class NewRow:
     created_at: Micros | None = None
     terms: Terms | None = None
     content_hash: int | None = None
+    fold_hash: int | None = None
 
 
 class InsertWrites(RecordWrites):
@@ -77,14 +79,18 @@ class InsertWrites(RecordWrites):
         chunks: list[tuple[int, int, int, int, int, bytes]] = []
         rows: list[Row] = []
         changes: list[Change] = []
+        scope, number = None, 0
         for new in news:
+            if len(news) > 1:
+                self._context.between()
             rid += 1
-            number = self.scope_no(new.scope)
+            if new.scope is not scope:  # mostly the same for all
+                scope, number = new.scope, self.scope_no(new.scope)
             if new.id is not None and self._has(number, new.id):
                 raise DuplicateMemoryError("this scope has a memory of this id already", metadata={"id": new.id})
             memory, metadata = self._made(new, now)
             digest = content_hash(new.content) if new.content_hash is None else new.content_hash
-            fold = fold_hash(new.content)
+            fold = fold_hash(new.content) if new.fold_hash is None else new.fold_hash
             memories.append(_columns(rid, number, memory, metadata, digest, fold))
             tags += [(number, tag, rid) for tag in memory.tags]
             if memory.metadata:
@@ -98,9 +104,9 @@ class InsertWrites(RecordWrites):
             features = _row_features(rid, number, memory, digest, fold)
             changes.append(_change(memory.revision, rid, features, new.content, tuple(told), (), new.terms))
         self._insert_all(_MEMORIES, memories)
-        self._insert_all(_TAGS, tags)
-        self._insert_all(_FACTS, facts)
-        self._insert_all(_CHUNKS, chunks)
+        self._insert_all(TAGS, tags)
+        self._insert_all(FACTS, facts)
+        self._insert_all(CHUNK_ROWS, chunks)
         for change in changes:
             self._late.add_change(change.revision, change.rid, now, TEXT | CHUNKS, None)
         self.changes += changes
@@ -108,11 +114,6 @@ class InsertWrites(RecordWrites):
 
     def _insert_all(self, head: str, rows: Sequence[tuple[Any, ...]]) -> None:
         insert_rows(self._connection, head, rows)
-
-    def _last(self, table: str) -> int:
-        """The highest number that a row of the table ever had."""
-        found = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        return int(found[0]) if found else 0
 
     def _has(self, number: int, identity: str) -> bool:
         return bool(
@@ -129,7 +130,7 @@ class InsertWrites(RecordWrites):
             self._context.ids(created) if new.id is None else new.id,
             new.scope,
             new.content,
-            MemoryType(new.type),
+            new.type,
             codec.to_tags(new.tags) if new.tags else (),
             json.loads(facts) if new.metadata else {},
             new.importance + 0.0,

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from memxd.errors import MemxdError, ShuttingDownError, StorageFailedError
 from memxd.model import NO_DEADLINE, Deadline
 from memxd.store.transactions import WriteTxn
+from memxd.threads import watch
 
-_SIZE = 1_024
+SIZE = 1_024
 #: How often a waiting caller is asked whether it is still there, in seconds.
 _PATIENCE = 0.05
 _FULL_WAIT = 0.001
@@ -65,13 +66,39 @@ class Job(NamedTuple):
             return refusal
 
 
+class Queued:
+    """Jobs that were queued together, or why they were not; whoever queued them asks for the ``outcomes`` later."""
+
+    def __init__(self, jobs: Sequence[Job], refusal: MemxdError | None) -> None:
+        self._jobs = jobs
+        self._refusal = refusal
+
+    def outcomes(self) -> list[Any]:
+        """Wait for all; a result or the refusal of each."""
+        if self._refusal is not None:
+            return [self._refusal for _ in self._jobs]
+        try:
+            # The last first: when it is done, so are the others, and one wait was enough for all.
+            return [job.outcome() for job in reversed(self._jobs)][::-1]
+        except BaseException:
+            for job in self._jobs:
+                job.future.cancel()
+            raise
+
+    def is_kept(self, number: int) -> bool:
+        """Whether what this one of them did is durable by now."""
+        future = self._jobs[number].future
+        return self._refusal is None and future.done() and not future.cancelled() and future.exception() is None
+
+
 class Inbox:
     """The bounded queue of jobs, with an end. Jobs that were put together are taken together."""
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[Sequence[Job] | None] = queue.Queue(_SIZE)
+        self._queue: queue.Queue[Sequence[Job] | None] = queue.Queue(SIZE)
         self._gate = threading.Lock()  # held while queueing, so that nothing is queued behind the end
         self._closed = False
+        watch(self, "writer", SIZE)
 
     def put(self, jobs: Sequence[Job], deadline: Deadline) -> None:
         """Queue jobs, waiting for room as long as the deadline allows; ShuttingDownError after ``close``."""
@@ -88,6 +115,11 @@ class Inbox:
     def take(self, timeout: float) -> Sequence[Job] | None:
         """The next jobs, None at the end. Raises queue.Empty when there is none in time (seconds; 0 = at once)."""
         return self._queue.get(timeout=timeout) if timeout else self._queue.get_nowait()
+
+    @property
+    def waiting(self) -> int:
+        """How many are queued; at most ``SIZE``."""
+        return self._queue.qsize()
 
     def close(self) -> None:
         """Let nothing more in and mark the end. Twice is fine."""

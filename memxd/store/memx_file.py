@@ -33,7 +33,7 @@ def rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if not columns and table == "memories":
                     raise InvalidArgumentError.field("file", "is no database of MemX: it has no table memories")
                 if columns:
-                    named = ", ".join(f'"{column}"' for column in columns)
+                    named = ", ".join('"' + column.replace('"', '""') + '"' for column in columns)
                     for values in connection.execute(f"SELECT {named} FROM {table} ORDER BY {order}"):
                         yield table, dict(zip(columns, values, strict=True))
     except sqlite3.Error as error:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memxd.errors import BackupInvalidError, SchemaTooNewError, StorageFullError, StoreExistsError
+from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Micros, to_rfc3339
 from memxd.store.backup import Manifest, file_hash, read_manifest
 from memxd.store.connection import DATABASE, connect, storage_error
@@ -73,9 +74,11 @@ def restore(folder: Path, data: Path, now: Micros, *, move_aside: bool) -> Resto
         )
     try:
         fresh = _prepare(folder / DATABASE, data, manifest)
+        reach("restore.checked")
         try:
             aside = _move_aside(data, now) if present else None
             fresh.replace(data / DATABASE)
+            reach("restore.replaced")
         finally:
             fresh.unlink(missing_ok=True)
         sync_file(data)
@@ -136,6 +139,7 @@ def _move_aside(data: Path, now: Micros) -> Path:
             if os.path.lexists(data / name):
                 (data / name).rename(aside / name)
                 moved.append(name)
+                reach("restore.moving")
         sync_file(aside)
         sync_file(data)
     except OSError:

@@ -1,19 +1,17 @@
-"""The database's tables, and how an older database becomes a newer one.
+"""The database's tables, as an ordered list of numbered migrations.
 
-Owns the schema as an ordered list of numbered migrations: a new database runs them all, an older one those it lacks,
-each in a transaction together with its ``PRAGMA user_version``. Before an existing database is changed, a consistent
-copy is left beside it. Never edit a migration that was released: append one, with a test that starts from a file of the
-version before. Called by ``store.py`` at open, before any other connection exists.
+Owns what each step does; how steps are run is ``migrating.py``'s. A new database runs them all, an older one those it
+lacks. Never edit a step that was released: append one, and add a database of the released schema to tests/compat
+(tests/compat/make_released.py makes it), so that every released schema stays tested.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-
-from memxd.errors import SchemaTooNewError
+from typing import TypeAlias
 
 #: What refers to what:
 #:
@@ -163,52 +161,13 @@ CREATE TABLE changes(
 ) STRICT;
 """
 
-#: Migration i (from 0) leads from version i to i + 1. Scripts of SQL without BEGIN, COMMIT or PRAGMA.
-MIGRATIONS: tuple[str, ...] = (_V1,)
+#: One step: a script of SQL without BEGIN, COMMIT or PRAGMA, or a function that is given the connection within the
+#: transaction and must not end it. Foreign keys are not enforced meanwhile, so that tables can be made anew; they are
+#: checked before the commit.
+Migration: TypeAlias = "str | Callable[[sqlite3.Connection], None]"
 
-
-def migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[str] = MIGRATIONS) -> int:
-    """Bring the database at ``path`` (open as ``connection``) to the newest schema and return its version.
-
-    Raises SchemaTooNewError when it was written by a newer memxd; sqlite3.Error, with the database as it was, when a
-    migration fails.
-    """
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    newest = len(migrations)
-    if version > newest:
-        raise SchemaTooNewError(
-            f"the database has schema version {version}, this memxd knows versions up to {newest}: "
-            "install the memxd that wrote it, or a newer one",
-            metadata={"found": str(version), "supported": str(newest)},
-        )
-    if 0 < version < newest:
-        copy_database(connection, path.with_name(f"{path.name}.schema-{version}"))
-    for number, script in enumerate(migrations[version:], start=version + 1):
-        try:
-            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-    return newest
-
-
-def copy_database(connection: sqlite3.Connection, target: Path) -> None:
-    """Write a consistent copy of the open database to ``target`` (mode 0600), on disk when this returns.
-
-    An older copy of the same name is replaced only once the new one is whole.
-    """
-    partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    copy = sqlite3.connect(partial)
-    try:
-        connection.backup(copy)
-    finally:
-        copy.close()
-    sync_file(partial)
-    os.replace(partial, target)
-    sync_file(target.parent)
+#: Migration i (from 0) leads from version i to i + 1.
+MIGRATIONS: tuple[Migration, ...] = (_V1,)
 
 
 def sync_file(path: Path) -> None:

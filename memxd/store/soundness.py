@@ -11,7 +11,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from memxd.errors import StartupError
+from memxd.errors import DatabaseDamagedError
 from memxd.store.connection import connect, storage_error
 
 _SECONDS = 0.15
@@ -45,7 +45,7 @@ def check(connection: sqlite3.Connection) -> str:
 def look_at(path: Path) -> int:
     """The schema version of a database that no daemon holds, after the same look as at start.
 
-    Changes nothing in it. Raises StartupError when it is damaged, another MemxdError when it cannot be read.
+    Changes nothing in it. Raises DatabaseDamagedError when it is damaged, another MemxdError when it cannot be read.
     """
     try:
         connection = connect(path, writer=False)
@@ -67,10 +67,11 @@ def is_damage(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
-def damaged(path: Path, what: object) -> StartupError:
+def damaged(path: Path, what: object) -> DatabaseDamagedError:
     """The refusal to start on a damaged database."""
-    return StartupError(
-        f"the database {path} is damaged ({what}) and is left as it is: restore a copy of it (stop the daemon, put "
-        f'memxd.db back, remove memxd.db-wal), or save what can be read by: sqlite3 "{path}" .recover | '
-        "sqlite3 recovered.db"
+    return DatabaseDamagedError(
+        f"the database {path} is damaged ({what}) and is left as it is: put a backup in its place, which keeps it "
+        "beside (memx restore FOLDER --move-aside), or save what can be read: "
+        f'sqlite3 "{path}" .recover | sqlite3 recovered.db '
+        "(the sqlite3 program of some distributions has no .recover; that of sqlite.org has)"
     )

@@ -13,15 +13,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from memxd.errors import MemxdError, StorageFailedError
+from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.backup import Manifest, back_up
 from memxd.store.base import Context
-from memxd.store.connection import connect, create_files, storage_error
+from memxd.store.connection import DATABASE, connect, create_files, storage_error
 from memxd.store.counters import Counters
 from memxd.store.identity import database_id
+from memxd.store.jobs import Queued
+from memxd.store.migrating import migrate
 from memxd.store.presence import Presence
 from memxd.store.readers import ReaderPool
-from memxd.store.schema import migrate
 from memxd.store.soundness import check, damaged, glance, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import CommitListener, CounterListener, Row
@@ -55,15 +57,15 @@ class Store:
 
         ``look`` False: whoever opens calls ``look`` before anything is answered, beside what else takes time.
 
-        Raises StartupError for a damaged database, SchemaTooNewError, StorageReadOnlyError, StorageFullError,
+        Raises DatabaseDamagedError, SchemaTooNewError, MigrationFailedError, StorageReadOnlyError, StorageFullError,
         StorageFailedError.
         """
-        context = Context(clock, ids, Counters())
+        context, path = Context(clock, ids, Counters()), directory / DATABASE
         try:
-            path = create_files(directory)
+            create_files(directory)
             connection = _checked(path, _connected(path), whole=look)
             try:
-                version = migrate(connection, path)
+                version = migrate(connection, path, clock())
                 identity = database_id(connection)
                 presence = Presence(path)
                 pool = ReaderPool(path, context, readers)
@@ -71,13 +73,13 @@ class Store:
                 connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
-            raise storage_error(error) from error
+            raise (damaged(path, error) if is_damage(error) else storage_error(error)) from error
         writer = Writer(connection, context, presence)
         writer.start()
         return cls(path, version, identity, context, writer, pool)
 
     def look(self) -> None:
-        """Have SQLite look through the database for a moment. Raises StartupError for a damaged one."""
+        """Have SQLite look through the database for a moment. Raises DatabaseDamagedError for a damaged one."""
         try:
             _checked(self._path, connect(self._path, writer=False), whole=True).close()
         except sqlite3.Error as error:
@@ -102,6 +104,10 @@ class Store:
     def revision(self) -> int:
         """The newest committed revision; what ``read().revision()`` would say, without asking SQLite."""
         return self._context.recent.revision
+
+    def give_way(self, between: Callable[[], None]) -> None:
+        """Call this on the writer thread between two of many rows that are stored at once."""
+        self._context.between = between
 
     @property
     def on_counters(self) -> CounterListener | None:
@@ -143,7 +149,11 @@ class Store:
         A function that raises a MemxdError, or is not executed because the deadline passed, has that error as its
         answer; the others go on. Any other exception is raised.
         """
-        return self._writer.submit_all(fns, deadline)
+        return self.queue_all(fns, deadline).outcomes()
+
+    def queue_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline = NO_DEADLINE) -> Queued:
+        """As ``write_all``, but does not wait: ``outcomes`` of what this answers does."""
+        return self._writer.queue_all(fns, deadline)
 
     def read(self, deadline: Deadline = NO_DEADLINE) -> AbstractContextManager[ReadTxn]:
         """A snapshot: ``with store.read(deadline) as txn``. Waits for a free reader; do not nest.
@@ -203,7 +213,9 @@ class Store:
         self.require_present()
         try:
             with closing(connect(self._path, writer=True)) as connection:
+                reach("checkpoint.before")
                 busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                reach("checkpoint.after")
         except sqlite3.Error as error:
             raise storage_error(error) from error
         if busy:
@@ -228,7 +240,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _checked(path: Path, connection: sqlite3.Connection, *, whole: bool) -> sqlite3.Connection:
-    """The connection, when a look at the database found nothing wrong; else it is closed and StartupError or
+    """The connection, when a look at the database found nothing wrong; else it is closed and DatabaseDamagedError or
     sqlite3.Error raised. ``whole``: SQLite's check as well."""
     try:
         glance(connection)

@@ -3,7 +3,8 @@
 Owns the writing connection, group commit, and the order "COMMIT, then the indexes, then the callers". Each queued
 function runs within a savepoint, so that one that fails undoes only itself; what is queued meanwhile commits together,
 since the disk's flush is what a commit costs. Between groups it flushes counters, forgets expired request ids, and
-empties the write-ahead log after an erasure. Called by ``store.py``; tells the engine's listeners.
+empties the write-ahead log after an erasure and when a long reader has let it grow. Called by ``store.py``; tells the
+engine's listeners.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from memxd.errors import MemxdError
+from memxd.failpoints import reach
 from memxd.model import Deadline
 from memxd.store.base import Context, Mark
-from memxd.store.connection import BUSY_MILLISECONDS, storage_error
-from memxd.store.jobs import Inbox, Job
+from memxd.store.connection import BUSY_MILLISECONDS, LOG_BYTES
+from memxd.store.jobs import Inbox, Job, Queued
 from memxd.store.presence import Presence
 from memxd.store.transactions import WriteTxn
 from memxd.store.types import CommitListener, CounterListener
+from memxd.threads import Steady, at_rest, at_work
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -49,7 +52,7 @@ class Writer:
         self._must_empty_log = False
         self._failing = False
         self._next_tick = self._next_forget = 0.0
-        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
+        self._thread = Steady(self._run, THREAD_NAME, "writes, and tells the indexes", vital=True)
 
     def start(self) -> None:
         """Begin to work."""
@@ -67,21 +70,16 @@ class Writer:
             raise
         return result
 
-    def submit_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> list[T | MemxdError]:
-        """As ``submit`` for several at once, which commit together; a refusal stands in its place."""
+    def queue_all(self, fns: Sequence[Callable[[WriteTxn], T]], deadline: Deadline) -> Queued:
+        """As ``submit`` for several at once, which commit together; a refusal stands in its place. Does not wait for
+        them."""
         self._refuse_own_thread()
         jobs = [Job.of(fn, deadline) for fn in fns]
         try:
-            try:
-                self._inbox.put(jobs, deadline)
-            except MemxdError as refusal:
-                return [refusal for _ in jobs]
-            # The last first: when it is done, so are the others, and one wait was enough for all.
-            return [job.outcome() for job in reversed(jobs)][::-1]
-        except BaseException:
-            for job in jobs:
-                job.future.cancel()
-            raise
+            self._inbox.put(jobs, deadline)
+        except MemxdError as refusal:
+            return Queued(jobs, refusal)
+        return Queued(jobs, None)
 
     def flush_counters(self, deadline: Deadline) -> None:
         """Write pending counts; returns when they are durable and told."""
@@ -102,14 +100,13 @@ class Writer:
         try:
             self._work()
             self._keep_house(final=True)
-        except BaseException:
-            _log.critical("the writer thread failed; the store takes no more writes", exc_info=True)
         finally:
             self._inbox.refuse_rest()
             self._connection.close()
 
     def _work(self) -> None:
         while True:
+            at_rest()
             try:
                 jobs = self._inbox.take(_TICK_SECONDS)
             except queue.Empty:
@@ -117,6 +114,7 @@ class Writer:
             else:
                 if jobs is None:
                     return
+                at_work()
                 ended = self._group(jobs)
             if time.monotonic() >= self._next_tick:
                 ended |= self._keep_house()
@@ -172,7 +170,7 @@ class Writer:
             self._connection.execute("RELEASE member")
         except BaseException as error:
             whole = self._undo(txn, mark)
-            job.future.set_exception(_refusal(error))
+            job.future.set_exception(self._refusal(error))
             if not whole:
                 lost = error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError("rolled back")
                 self._abort(done, lost)
@@ -196,7 +194,9 @@ class Writer:
         recent.changing(change.rid for change in txn.changes)
         try:
             txn.write_late()
+            reach("commit.before")
             self._connection.execute("COMMIT")
+            reach("commit.after")
             self.check_presence()  # again: what was committed to a file without a name is not stored
         except (sqlite3.Error, MemxdError) as error:
             self._abort(done, error)
@@ -211,6 +211,7 @@ class Writer:
         if totals and self.on_counters is not None:
             told = [(rid, counts.accesses, counts.retrievals, counts.retrieved_at) for rid, counts in totals.items()]
             _tell(self.on_counters, told)
+        reach("commit.told")
         for job, result in done:
             job.future.set_result(result)
 
@@ -226,8 +227,17 @@ class Writer:
             self._connection.execute("ROLLBACK")
         self._context.counters.aborted()
         self._context.recent.changed(self._context.recent.revision, {})
+        refusal = self._refusal(error) if members else error
         for job, _ in members:
-            job.future.set_exception(_refusal(error))
+            job.future.set_exception(refusal)
+
+    def _refusal(self, error: BaseException) -> BaseException:
+        """What the caller sees of an error on this thread."""
+        if not isinstance(error, sqlite3.Error):
+            return error
+        refusal = self._presence.meaning(error)
+        refusal.__cause__ = error
+        return refusal
 
     # -- between groups --------------------------------------------------------------------------------------------
 
@@ -247,7 +257,7 @@ class Writer:
             job = Job.of(task)
             ended |= self._group((job,))
             errors.append(job.future.exception())
-        if final or self._must_empty_log:
+        if final or self._must_empty_log or self._presence.log_bytes() > LOG_BYTES:
             errors.append(self._empty_log())
         self._report(next((error for error in errors if error is not None), None))
         return ended
@@ -259,7 +269,9 @@ class Writer:
         """Fold the write-ahead log into the database and cut it to nothing; later, when a reader is in the way."""
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")  # writers must not wait for a long snapshot
+            reach("checkpoint.before")
             busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            reach("checkpoint.after")
         except sqlite3.Error as error:
             return error
         finally:
@@ -272,15 +284,6 @@ class Writer:
         if error is not None and not self._failing:
             _log.warning("counters, request ids or the log could not be tidied, will try again: %s", error)
         self._failing = error is not None
-
-
-def _refusal(error: BaseException) -> BaseException:
-    """What the caller sees of an error on the writer thread."""
-    if not isinstance(error, sqlite3.Error):
-        return error
-    refusal = storage_error(error)
-    refusal.__cause__ = error
-    return refusal
 
 
 def _tell(listener: Callable[[T], None], news: T) -> None:

@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from memxd.v1 import memory_pb2 as memxd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cmemxd/v1/admin_service.proto\x12\x08memxd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15memxd/v1/memory.proto\"7\n\rStatusRequest\x12\x17\n\nmax_scopes\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\r\n\x0b_max_scopes\"\xf4\x01\n\x0bIndexStatus\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.memxd.v1.IndexState\x12\x11\n\twatermark\x18\x03 \x01(\x03\x12\x19\n\x11\x64urable_watermark\x18\x04 \x01(\x03\x12\x0f\n\x07\x65ntries\x18\x05 \x01(\x03\x12\x14\n\x0ctail_entries\x18\x06 \x01(\x03\x12\x14\n\x0c\x64\x65\x61\x64_entries\x18\x07 \x01(\x03\x12\x12\n\nsize_bytes\x18\x08 \x01(\x03\x12\r\n\x05stamp\x18\t \x01(\t\x12\x0f\n\x07message\x18\n \x01(\t\"\xa6\x01\n\x0bModelStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\x05\x12\x15\n\rwindow_tokens\x18\x03 \x01(\x05\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\x0f\n\x07variant\x18\x05 \x01(\t\x12\x0e\n\x06remote\x18\x06 \x01(\x08\x12\x11\n\tavailable\x18\x07 \x01(\x08\x12\x0f\n\x07message\x18\x08 \x01(\t\x12\x0b\n\x03tau\x18\t \x01(\x01\"K\n\nScopeCount\x12\x1e\n\x05scope\x18\x01 \x01(\x0b\x32\x0f.memxd.v1.Scope\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x03\"`\n\nStoreSizes\x12\x16\n\x0e\x64\x61tabase_bytes\x18\x01 \x01(\x03\x12\x11\n\twal_bytes\x18\x02 \x01(\x03\x12\x13\n\x0bindex_bytes\x18\x03 \x01(\x03\x12\x12\n\nfree_bytes\x18\x04 \x01(\x03\"\xbc\x05\n\x0eStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12)\n\x06uptime\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\nstarted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x05 \x01(\x03\x12\x10\n\x08memories\x18\x06 \x01(\x03\x12\r\n\x05links\x18\x07 \x01(\x03\x12\x17\n\x0fvectors_pending\x18\x08 \x01(\x03\x12&\n\x07indexes\x18\t \x03(\x0b\x32\x15.memxd.v1.IndexStatus\x12$\n\x05model\x18\n \x01(\x0b\x32\x15.memxd.v1.ModelStatus\x12\x0f\n\x07kernels\x18\x0b \x01(\t\x12$\n\x06scopes\x18\x0c \x03(\x0b\x32\x14.memxd.v1.ScopeCount\x12\x13\n\x0bscope_count\x18\r \x01(\x03\x12#\n\x05sizes\x18\x0e \x01(\x0b\x32\x14.memxd.v1.StoreSizes\x12\x13\n\x0bsocket_path\x18\x0f \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x10 \x01(\t\x12\x16\n\x0eschema_version\x18\x11 \x01(\x05\x12:\n\tlibraries\x18\x12 \x03(\x0b\x32\'.memxd.v1.StatusResponse.LibrariesEntry\x12\x36\n\x07ranking\x18\x13 \x03(\x0b\x32%.memxd.v1.StatusResponse.RankingEntry\x12\x11\n\ttime_zone\x18\x14 \x01(\t\x1a\x30\n\x0eLibrariesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cRankingEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x0e\n\x0c\x46lushRequest\"!\n\rFlushResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\"3\n\x0eRebuildRequest\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\"v\n\x0fRebuildResponse\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12\x0c\n\x04\x64one\x18\x02 \x01(\x03\x12\r\n\x05total\x18\x03 \x01(\x03\x12\x10\n\x08\x66inished\x18\x04 \x01(\x08\x12\x11\n\twatermark\x18\x05 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"\x82\x01\n\x0e\x42\x61\x63kupResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x10\n\x08\x66inished\x18\x03 \x01(\x08\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12\x10\n\x08memories\x18\x05 \x01(\x03\x12\r\n\x05links\x18\x06 \x01(\x03\x12\x0e\n\x06sha256\x18\x07 \x01(\t\"\x0f\n\rVerifyRequest\"Z\n\rVerifyProblem\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x1e\n\x05scope\x18\x03 \x01(\x0b\x32\x0f.memxd.v1.Scope\x12\n\n\x02id\x18\x04 \x01(\t\"j\n\x0eVerifyResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x10\n\x08\x66inished\x18\x03 \x01(\x08\x12)\n\x08problems\x18\x04 \x03(\x0b\x32\x17.memxd.v1.VerifyProblem\"\x10\n\x0e\x43ompactRequest\"v\n\x0f\x43ompactResponse\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12\x0c\n\x04\x64one\x18\x02 \x01(\x03\x12\r\n\x05total\x18\x03 \x01(\x03\x12\x10\n\x08\x66inished\x18\x04 \x01(\x08\x12\x11\n\twatermark\x18\x05 \x01(\x03*n\n\tIndexKind\x12\x1a\n\x16INDEX_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11INDEX_KIND_VECTOR\x10\x01\x12\x16\n\x12INDEX_KIND_KEYWORD\x10\x02\x12\x16\n\x12INDEX_KIND_COLUMNS\x10\x03*\x90\x01\n\nIndexState\x12\x1b\n\x17INDEX_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11INDEX_STATE_READY\x10\x01\x12\x1a\n\x16INDEX_STATE_REBUILDING\x10\x02\x12\x16\n\x12INDEX_STATE_FAILED\x10\x03\x12\x1a\n\x16INDEX_STATE_MISMATCHED\x10\x04\x32\x87\x03\n\x0c\x41\x64minService\x12;\n\x06Status\x12\x17.memxd.v1.StatusRequest\x1a\x18.memxd.v1.StatusResponse\x12\x38\n\x05\x46lush\x12\x16.memxd.v1.FlushRequest\x1a\x17.memxd.v1.FlushResponse\x12@\n\x07Rebuild\x12\x18.memxd.v1.RebuildRequest\x1a\x19.memxd.v1.RebuildResponse0\x01\x12=\n\x06\x42\x61\x63kup\x12\x17.memxd.v1.BackupRequest\x1a\x18.memxd.v1.BackupResponse0\x01\x12=\n\x06Verify\x12\x17.memxd.v1.VerifyRequest\x1a\x18.memxd.v1.VerifyResponse0\x01\x12@\n\x07\x43ompact\x12\x18.memxd.v1.CompactRequest\x1a\x19.memxd.v1.CompactResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cmemxd/v1/admin_service.proto\x12\x08memxd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15memxd/v1/memory.proto\"7\n\rStatusRequest\x12\x17\n\nmax_scopes\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\r\n\x0b_max_scopes\"\xf4\x01\n\x0bIndexStatus\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12#\n\x05state\x18\x02 \x01(\x0e\x32\x14.memxd.v1.IndexState\x12\x11\n\twatermark\x18\x03 \x01(\x03\x12\x19\n\x11\x64urable_watermark\x18\x04 \x01(\x03\x12\x0f\n\x07\x65ntries\x18\x05 \x01(\x03\x12\x14\n\x0ctail_entries\x18\x06 \x01(\x03\x12\x14\n\x0c\x64\x65\x61\x64_entries\x18\x07 \x01(\x03\x12\x12\n\nsize_bytes\x18\x08 \x01(\x03\x12\r\n\x05stamp\x18\t \x01(\t\x12\x0f\n\x07message\x18\n \x01(\t\"\xa6\x01\n\x0bModelStatus\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\x05\x12\x15\n\rwindow_tokens\x18\x03 \x01(\x05\x12\x0f\n\x07\x62\x61\x63kend\x18\x04 \x01(\t\x12\x0f\n\x07variant\x18\x05 \x01(\t\x12\x0e\n\x06remote\x18\x06 \x01(\x08\x12\x11\n\tavailable\x18\x07 \x01(\x08\x12\x0f\n\x07message\x18\x08 \x01(\t\x12\x0b\n\x03tau\x18\t \x01(\x01\"K\n\nScopeCount\x12\x1e\n\x05scope\x18\x01 \x01(\x0b\x32\x0f.memxd.v1.Scope\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x03 \x01(\x03\"`\n\nStoreSizes\x12\x16\n\x0e\x64\x61tabase_bytes\x18\x01 \x01(\x03\x12\x11\n\twal_bytes\x18\x02 \x01(\x03\x12\x13\n\x0bindex_bytes\x18\x03 \x01(\x03\x12\x12\n\nfree_bytes\x18\x04 \x01(\x03\"\xbe\x01\n\x0cThreadStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05\x61live\x18\x03 \x01(\x08\x12\x0f\n\x07working\x18\x04 \x01(\x08\x12(\n\x05since\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x0b\x63pu_seconds\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05\x63ount\x18\x07 \x01(\x05\x12\x0f\n\x07message\x18\x08 \x01(\tB\x0e\n\x0c_cpu_seconds\"9\n\x0bQueueStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x02 \x01(\x03\x12\r\n\x05limit\x18\x03 \x01(\x03\"S\n\tLastError\x12&\n\x02\x61t\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05where\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\"b\n\tCallCount\x12\x0e\n\x06method\x18\x01 \x01(\t\x12\x0c\n\x04\x63ode\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\x12(\n\x05total\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd9\x06\n\x0eStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12)\n\x06uptime\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\nstarted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08revision\x18\x05 \x01(\x03\x12\x10\n\x08memories\x18\x06 \x01(\x03\x12\r\n\x05links\x18\x07 \x01(\x03\x12\x17\n\x0fvectors_pending\x18\x08 \x01(\x03\x12&\n\x07indexes\x18\t \x03(\x0b\x32\x15.memxd.v1.IndexStatus\x12$\n\x05model\x18\n \x01(\x0b\x32\x15.memxd.v1.ModelStatus\x12\x0f\n\x07kernels\x18\x0b \x01(\t\x12$\n\x06scopes\x18\x0c \x03(\x0b\x32\x14.memxd.v1.ScopeCount\x12\x13\n\x0bscope_count\x18\r \x01(\x03\x12#\n\x05sizes\x18\x0e \x01(\x0b\x32\x14.memxd.v1.StoreSizes\x12\x13\n\x0bsocket_path\x18\x0f \x01(\t\x12\x10\n\x08\x64\x61ta_dir\x18\x10 \x01(\t\x12\x16\n\x0eschema_version\x18\x11 \x01(\x05\x12:\n\tlibraries\x18\x12 \x03(\x0b\x32\'.memxd.v1.StatusResponse.LibrariesEntry\x12\x36\n\x07ranking\x18\x13 \x03(\x0b\x32%.memxd.v1.StatusResponse.RankingEntry\x12\x11\n\ttime_zone\x18\x14 \x01(\t\x12\'\n\x07threads\x18\x18 \x03(\x0b\x32\x16.memxd.v1.ThreadStatus\x12%\n\x06queues\x18\x19 \x03(\x0b\x32\x15.memxd.v1.QueueStatus\x12\'\n\nlast_error\x18\x1a \x01(\x0b\x32\x13.memxd.v1.LastError\x12\"\n\x05\x63\x61lls\x18\x1b \x03(\x0b\x32\x13.memxd.v1.CallCount\x1a\x30\n\x0eLibrariesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cRankingEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x0e\n\x0c\x46lushRequest\"!\n\rFlushResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\"3\n\x0eRebuildRequest\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\"v\n\x0fRebuildResponse\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12\x0c\n\x04\x64one\x18\x02 \x01(\x03\x12\r\n\x05total\x18\x03 \x01(\x03\x12\x10\n\x08\x66inished\x18\x04 \x01(\x08\x12\x11\n\twatermark\x18\x05 \x01(\x03\"\"\n\rBackupRequest\x12\x11\n\tdirectory\x18\x01 \x01(\t\"\x82\x01\n\x0e\x42\x61\x63kupResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x10\n\x08\x66inished\x18\x03 \x01(\x08\x12\x10\n\x08revision\x18\x04 \x01(\x03\x12\x10\n\x08memories\x18\x05 \x01(\x03\x12\r\n\x05links\x18\x06 \x01(\x03\x12\x0e\n\x06sha256\x18\x07 \x01(\t\"\x0f\n\rVerifyRequest\"Z\n\rVerifyProblem\x12\x0c\n\x04part\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x1e\n\x05scope\x18\x03 \x01(\x0b\x32\x0f.memxd.v1.Scope\x12\n\n\x02id\x18\x04 \x01(\t\"j\n\x0eVerifyResponse\x12\x0c\n\x04\x64one\x18\x01 \x01(\x03\x12\r\n\x05total\x18\x02 \x01(\x03\x12\x10\n\x08\x66inished\x18\x03 \x01(\x08\x12)\n\x08problems\x18\x04 \x03(\x0b\x32\x17.memxd.v1.VerifyProblem\"\x10\n\x0e\x43ompactRequest\"v\n\x0f\x43ompactResponse\x12!\n\x04kind\x18\x01 \x01(\x0e\x32\x13.memxd.v1.IndexKind\x12\x0c\n\x04\x64one\x18\x02 \x01(\x03\x12\r\n\x05total\x18\x03 \x01(\x03\x12\x10\n\x08\x66inished\x18\x04 \x01(\x08\x12\x11\n\twatermark\x18\x05 \x01(\x03*n\n\tIndexKind\x12\x1a\n\x16INDEX_KIND_UNSPECIFIED\x10\x00\x12\x15\n\x11INDEX_KIND_VECTOR\x10\x01\x12\x16\n\x12INDEX_KIND_KEYWORD\x10\x02\x12\x16\n\x12INDEX_KIND_COLUMNS\x10\x03*\x90\x01\n\nIndexState\x12\x1b\n\x17INDEX_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11INDEX_STATE_READY\x10\x01\x12\x1a\n\x16INDEX_STATE_REBUILDING\x10\x02\x12\x16\n\x12INDEX_STATE_FAILED\x10\x03\x12\x1a\n\x16INDEX_STATE_MISMATCHED\x10\x04\x32\x87\x03\n\x0c\x41\x64minService\x12;\n\x06Status\x12\x17.memxd.v1.StatusRequest\x1a\x18.memxd.v1.StatusResponse\x12\x38\n\x05\x46lush\x12\x16.memxd.v1.FlushRequest\x1a\x17.memxd.v1.FlushResponse\x12@\n\x07Rebuild\x12\x18.memxd.v1.RebuildRequest\x1a\x19.memxd.v1.RebuildResponse0\x01\x12=\n\x06\x42\x61\x63kup\x12\x17.memxd.v1.BackupRequest\x1a\x18.memxd.v1.BackupResponse0\x01\x12=\n\x06Verify\x12\x17.memxd.v1.VerifyRequest\x1a\x18.memxd.v1.VerifyResponse0\x01\x12@\n\x07\x43ompact\x12\x18.memxd.v1.CompactRequest\x1a\x19.memxd.v1.CompactResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,10 +38,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STATUSRESPONSE_LIBRARIESENTRY']._serialized_options = b'8\001'
   _globals['_STATUSRESPONSE_RANKINGENTRY']._loaded_options = None
   _globals['_STATUSRESPONSE_RANKINGENTRY']._serialized_options = b'8\001'
-  _globals['_INDEXKIND']._serialized_start=2229
-  _globals['_INDEXKIND']._serialized_end=2339
-  _globals['_INDEXSTATE']._serialized_start=2342
-  _globals['_INDEXSTATE']._serialized_end=2486
+  _globals['_INDEXKIND']._serialized_start=2823
+  _globals['_INDEXKIND']._serialized_end=2933
+  _globals['_INDEXSTATE']._serialized_start=2936
+  _globals['_INDEXSTATE']._serialized_end=3080
   _globals['_STATUSREQUEST']._serialized_start=130
   _globals['_STATUSREQUEST']._serialized_end=185
   _globals['_INDEXSTATUS']._serialized_start=188
@@ -52,34 +52,42 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCOPECOUNT']._serialized_end=678
   _globals['_STORESIZES']._serialized_start=680
   _globals['_STORESIZES']._serialized_end=776
-  _globals['_STATUSRESPONSE']._serialized_start=779
-  _globals['_STATUSRESPONSE']._serialized_end=1479
-  _globals['_STATUSRESPONSE_LIBRARIESENTRY']._serialized_start=1383
-  _globals['_STATUSRESPONSE_LIBRARIESENTRY']._serialized_end=1431
-  _globals['_STATUSRESPONSE_RANKINGENTRY']._serialized_start=1433
-  _globals['_STATUSRESPONSE_RANKINGENTRY']._serialized_end=1479
-  _globals['_FLUSHREQUEST']._serialized_start=1481
-  _globals['_FLUSHREQUEST']._serialized_end=1495
-  _globals['_FLUSHRESPONSE']._serialized_start=1497
-  _globals['_FLUSHRESPONSE']._serialized_end=1530
-  _globals['_REBUILDREQUEST']._serialized_start=1532
-  _globals['_REBUILDREQUEST']._serialized_end=1583
-  _globals['_REBUILDRESPONSE']._serialized_start=1585
-  _globals['_REBUILDRESPONSE']._serialized_end=1703
-  _globals['_BACKUPREQUEST']._serialized_start=1705
-  _globals['_BACKUPREQUEST']._serialized_end=1739
-  _globals['_BACKUPRESPONSE']._serialized_start=1742
-  _globals['_BACKUPRESPONSE']._serialized_end=1872
-  _globals['_VERIFYREQUEST']._serialized_start=1874
-  _globals['_VERIFYREQUEST']._serialized_end=1889
-  _globals['_VERIFYPROBLEM']._serialized_start=1891
-  _globals['_VERIFYPROBLEM']._serialized_end=1981
-  _globals['_VERIFYRESPONSE']._serialized_start=1983
-  _globals['_VERIFYRESPONSE']._serialized_end=2089
-  _globals['_COMPACTREQUEST']._serialized_start=2091
-  _globals['_COMPACTREQUEST']._serialized_end=2107
-  _globals['_COMPACTRESPONSE']._serialized_start=2109
-  _globals['_COMPACTRESPONSE']._serialized_end=2227
-  _globals['_ADMINSERVICE']._serialized_start=2489
-  _globals['_ADMINSERVICE']._serialized_end=2880
+  _globals['_THREADSTATUS']._serialized_start=779
+  _globals['_THREADSTATUS']._serialized_end=969
+  _globals['_QUEUESTATUS']._serialized_start=971
+  _globals['_QUEUESTATUS']._serialized_end=1028
+  _globals['_LASTERROR']._serialized_start=1030
+  _globals['_LASTERROR']._serialized_end=1113
+  _globals['_CALLCOUNT']._serialized_start=1115
+  _globals['_CALLCOUNT']._serialized_end=1213
+  _globals['_STATUSRESPONSE']._serialized_start=1216
+  _globals['_STATUSRESPONSE']._serialized_end=2073
+  _globals['_STATUSRESPONSE_LIBRARIESENTRY']._serialized_start=1977
+  _globals['_STATUSRESPONSE_LIBRARIESENTRY']._serialized_end=2025
+  _globals['_STATUSRESPONSE_RANKINGENTRY']._serialized_start=2027
+  _globals['_STATUSRESPONSE_RANKINGENTRY']._serialized_end=2073
+  _globals['_FLUSHREQUEST']._serialized_start=2075
+  _globals['_FLUSHREQUEST']._serialized_end=2089
+  _globals['_FLUSHRESPONSE']._serialized_start=2091
+  _globals['_FLUSHRESPONSE']._serialized_end=2124
+  _globals['_REBUILDREQUEST']._serialized_start=2126
+  _globals['_REBUILDREQUEST']._serialized_end=2177
+  _globals['_REBUILDRESPONSE']._serialized_start=2179
+  _globals['_REBUILDRESPONSE']._serialized_end=2297
+  _globals['_BACKUPREQUEST']._serialized_start=2299
+  _globals['_BACKUPREQUEST']._serialized_end=2333
+  _globals['_BACKUPRESPONSE']._serialized_start=2336
+  _globals['_BACKUPRESPONSE']._serialized_end=2466
+  _globals['_VERIFYREQUEST']._serialized_start=2468
+  _globals['_VERIFYREQUEST']._serialized_end=2483
+  _globals['_VERIFYPROBLEM']._serialized_start=2485
+  _globals['_VERIFYPROBLEM']._serialized_end=2575
+  _globals['_VERIFYRESPONSE']._serialized_start=2577
+  _globals['_VERIFYRESPONSE']._serialized_end=2683
+  _globals['_COMPACTREQUEST']._serialized_start=2685
+  _globals['_COMPACTREQUEST']._serialized_end=2701
+  _globals['_COMPACTRESPONSE']._serialized_start=2703
+  _globals['_COMPACTRESPONSE']._serialized_end=2821
+  _globals['_ADMINSERVICE']._serialized_start=3083
+  _globals['_ADMINSERVICE']._serialized_end=3474
 # @@protoc_insertion_point(module_scope)

@@ -110,8 +110,60 @@ class StoreSizes(_message.Message):
     free_bytes: int
     def __init__(self, database_bytes: _Optional[int] = ..., wal_bytes: _Optional[int] = ..., index_bytes: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
 
+class ThreadStatus(_message.Message):
+    __slots__ = ("name", "role", "alive", "working", "since", "cpu_seconds", "count", "message")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    ALIVE_FIELD_NUMBER: _ClassVar[int]
+    WORKING_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    CPU_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    alive: bool
+    working: bool
+    since: _duration_pb2.Duration
+    cpu_seconds: float
+    count: int
+    message: str
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., alive: _Optional[bool] = ..., working: _Optional[bool] = ..., since: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cpu_seconds: _Optional[float] = ..., count: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class QueueStatus(_message.Message):
+    __slots__ = ("name", "depth", "limit")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    depth: int
+    limit: int
+    def __init__(self, name: _Optional[str] = ..., depth: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class LastError(_message.Message):
+    __slots__ = ("at", "where", "message")
+    AT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    at: _timestamp_pb2.Timestamp
+    where: str
+    message: str
+    def __init__(self, at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., where: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class CallCount(_message.Message):
+    __slots__ = ("method", "code", "count", "total")
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    method: str
+    code: str
+    count: int
+    total: _duration_pb2.Duration
+    def __init__(self, method: _Optional[str] = ..., code: _Optional[str] = ..., count: _Optional[int] = ..., total: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
 class StatusResponse(_message.Message):
-    __slots__ = ("version", "pid", "uptime", "started_at", "revision", "memories", "links", "vectors_pending", "indexes", "model", "kernels", "scopes", "scope_count", "sizes", "socket_path", "data_dir", "schema_version", "libraries", "ranking", "time_zone")
+    __slots__ = ("version", "pid", "uptime", "started_at", "revision", "memories", "links", "vectors_pending", "indexes", "model", "kernels", "scopes", "scope_count", "sizes", "socket_path", "data_dir", "schema_version", "libraries", "ranking", "time_zone", "threads", "queues", "last_error", "calls")
     class LibrariesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -146,6 +198,10 @@ class StatusResponse(_message.Message):
     LIBRARIES_FIELD_NUMBER: _ClassVar[int]
     RANKING_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    THREADS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     uptime: _duration_pb2.Duration
@@ -166,7 +222,11 @@ class StatusResponse(_message.Message):
     libraries: _containers.ScalarMap[str, str]
     ranking: _containers.ScalarMap[str, float]
     time_zone: str
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., vectors_pending: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[IndexStatus, _Mapping]]] = ..., model: _Optional[_Union[ModelStatus, _Mapping]] = ..., kernels: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeCount, _Mapping]]] = ..., scope_count: _Optional[int] = ..., sizes: _Optional[_Union[StoreSizes, _Mapping]] = ..., socket_path: _Optional[str] = ..., data_dir: _Optional[str] = ..., schema_version: _Optional[int] = ..., libraries: _Optional[_Mapping[str, str]] = ..., ranking: _Optional[_Mapping[str, float]] = ..., time_zone: _Optional[str] = ...) -> None: ...
+    threads: _containers.RepeatedCompositeFieldContainer[ThreadStatus]
+    queues: _containers.RepeatedCompositeFieldContainer[QueueStatus]
+    last_error: LastError
+    calls: _containers.RepeatedCompositeFieldContainer[CallCount]
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., vectors_pending: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[IndexStatus, _Mapping]]] = ..., model: _Optional[_Union[ModelStatus, _Mapping]] = ..., kernels: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeCount, _Mapping]]] = ..., scope_count: _Optional[int] = ..., sizes: _Optional[_Union[StoreSizes, _Mapping]] = ..., socket_path: _Optional[str] = ..., data_dir: _Optional[str] = ..., schema_version: _Optional[int] = ..., libraries: _Optional[_Mapping[str, str]] = ..., ranking: _Optional[_Mapping[str, float]] = ..., time_zone: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadStatus, _Mapping]]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., calls: _Optional[_Iterable[_Union[CallCount, _Mapping]]] = ...) -> None: ...
 
 class FlushRequest(_message.Message):
     __slots__ = ()

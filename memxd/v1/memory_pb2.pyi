@@ -132,7 +132,7 @@ class TimeRange(_message.Message):
     def __init__(self, start: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Filter(_message.Message):
-    __slots__ = ("types", "tags_any", "tags_all", "tags_none", "created", "event", "importance_min", "metadata", "states", "ids")
+    __slots__ = ("types", "tags_any", "tags_all", "tags_none", "created", "event", "importance_min", "metadata", "states", "ids", "importance_below", "unused_since", "valid_until")
     TYPES_FIELD_NUMBER: _ClassVar[int]
     TAGS_ANY_FIELD_NUMBER: _ClassVar[int]
     TAGS_ALL_FIELD_NUMBER: _ClassVar[int]
@@ -143,6 +143,9 @@ class Filter(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     STATES_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_BELOW_FIELD_NUMBER: _ClassVar[int]
+    UNUSED_SINCE_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     types: _containers.RepeatedScalarFieldContainer[MemoryType]
     tags_any: _containers.RepeatedScalarFieldContainer[str]
     tags_all: _containers.RepeatedScalarFieldContainer[str]
@@ -153,7 +156,10 @@ class Filter(_message.Message):
     metadata: _struct_pb2.Struct
     states: _containers.RepeatedScalarFieldContainer[MemoryState]
     ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, types: _Optional[_Iterable[_Union[MemoryType, str]]] = ..., tags_any: _Optional[_Iterable[str]] = ..., tags_all: _Optional[_Iterable[str]] = ..., tags_none: _Optional[_Iterable[str]] = ..., created: _Optional[_Union[TimeRange, _Mapping]] = ..., event: _Optional[_Union[TimeRange, _Mapping]] = ..., importance_min: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., states: _Optional[_Iterable[_Union[MemoryState, str]]] = ..., ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    importance_below: float
+    unused_since: _timestamp_pb2.Timestamp
+    valid_until: TimeRange
+    def __init__(self, types: _Optional[_Iterable[_Union[MemoryType, str]]] = ..., tags_any: _Optional[_Iterable[str]] = ..., tags_all: _Optional[_Iterable[str]] = ..., tags_none: _Optional[_Iterable[str]] = ..., created: _Optional[_Union[TimeRange, _Mapping]] = ..., event: _Optional[_Union[TimeRange, _Mapping]] = ..., importance_min: _Optional[float] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., states: _Optional[_Iterable[_Union[MemoryState, str]]] = ..., ids: _Optional[_Iterable[str]] = ..., importance_below: _Optional[float] = ..., unused_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_until: _Optional[_Union[TimeRange, _Mapping]] = ...) -> None: ...
 
 class Link(_message.Message):
     __slots__ = ("id", "scope", "source_id", "target_id", "type", "strength", "bidirectional", "metadata", "created_at")

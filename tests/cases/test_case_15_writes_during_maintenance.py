@@ -1,14 +1,17 @@
-"""Case 15: eight clients write while everything is flushed and rebuilt; every write succeeds and is found."""
+"""Case 15: eight clients write while all is backed up, flushed and rebuilt; every write succeeds and is found."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from casekit import MODES, Case, World, at_once, flush, fresh_scope, rebuild, word
+from memxd.store import restoring
 from memxd.v1 import admin_service_pb2 as admin_pb
 from memxd.v1 import memory_pb2 as mem
 from memxd.v1 import memory_service_pb2 as pb
@@ -52,7 +55,14 @@ def test_all_succeed_and_all_is_found(world: World, write: Callable[[Case, mem.S
                 troubles.append(error)
                 return
 
-    keepers = [threading.Thread(target=keep, args=(step,)) for step in (flush, rebuild, rebuild)]
+    copies: list[Path] = []
+
+    def back_up(case: Case) -> None:
+        copies.append(world.folder / f"copy-{len(copies)}")
+        with case.client(scope) as client:
+            list(client.backup(copies[-1]))
+
+    keepers = [threading.Thread(target=keep, args=(step,)) for step in (flush, rebuild, rebuild, back_up)]
     for keeper in keepers:
         keeper.start()
     try:
@@ -63,11 +73,26 @@ def test_all_succeed_and_all_is_found(world: World, write: Callable[[Case, mem.S
             keeper.join()
     assert troubles == []
     check(case, scope)
+    assert copies
+    for copy in copies:
+        whole_moment(copy)
     rebuild(case)
     check(case, scope)
     assert case.daemon.stop() == 0
     assert not [line for line in case.daemon.log_lines if line["level"] in ("error", "critical")]
     check(world.start(), scope)
+
+
+def whole_moment(copy: Path) -> None:
+    """A backup that was made meanwhile is sound, and holds a memory with all that belongs to it or not at all."""
+    manifest = restoring.verify(copy)
+    raw = sqlite3.connect(copy / "memxd.db")
+    assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert raw.execute("SELECT count(*) FROM memories").fetchone() == (manifest.memories,)
+    assert raw.execute("SELECT max(revision) FROM changes").fetchone() == (manifest.revision,)
+    assert raw.execute("SELECT count(*) FROM memories WHERE rid NOT IN (SELECT rid FROM chunks)").fetchone() == (0,)
+    raw.close()
 
 
 def check(case: Case, scope: mem.Scope) -> None:

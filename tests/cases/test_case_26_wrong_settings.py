@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,32 @@ def test_it_ends_with_a_code_that_forbids_a_restart_and_names_the_key(
     assert all(str(done.returncode) in codes for codes in forbidden), done
     (said,) = [line for line in done.stderr.splitlines() if line.startswith("memxd: ")]
     assert key in said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("PRAGMA user_version = 99", "install the memxd"),
+        ("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'nonsense'", "is damaged"),
+    ],
+    ids=["newer schema", "damaged"],
+)
+def test_a_database_that_no_restart_mends_is_left_alone_too(
+    environ: dict[str, str], tmp_path: Path, spoil: str, said: str
+) -> None:
+    """It is a restart that such a service must not try over and over: nothing is changed, and the message says what
+    to do."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    database = sqlite3.connect(data / "memxd.db", isolation_level=None)
+    database.executescript(f"PRAGMA journal_mode = WAL; CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT); {spoil};")
+    database.close()
+    before = (data / "memxd.db").read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "memxd", "serve", "--embedder", "hashing"],
+        env=environ, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert all(str(done.returncode) in codes for codes in refused_codes(environ)), done
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("memxd: ")]
+    assert said in line
+    assert (data / "memxd.db").read_bytes() == before

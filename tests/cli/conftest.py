@@ -116,23 +116,36 @@ def memx(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture
 def memx_tty(environment: dict[str, str]) -> Callable[..., Done]:
-    """Runs ``memx`` on a terminal of ``width`` columns; ``keys`` are typed. Output holds both streams."""
+    """Runs ``memx`` on a terminal of ``width`` columns; ``keys`` are typed, once ``key_after`` can be read when given.
+    Output holds both streams."""
 
-    def run(*words: str, width: int = 100, keys: bytes = b"", env: dict[str, str] | None = None) -> Done:
+    def run(
+        *words: str, width: int = 100, keys: bytes = b"", key_after: str = "", env: dict[str, str] | None = None
+    ) -> Done:
         leader, follower = pty.openpty()
         ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         process = subprocess.Popen(
             [sys.executable, "-m", "memxd.cli", "--no-start", *words],
             stdin=follower, stdout=follower, stderr=follower, env={**environment, **(env or {})}, close_fds=True,
+            preexec_fn=_own_terminal,
         )  # fmt: skip
         os.close(follower)
+        before = b""
+        while key_after.encode() not in before:
+            before += os.read(leader, 65536)
         if keys:
             os.write(leader, keys)
-        output = _read_all(leader, process)
+        output = before + _read_all(leader, process)
         os.close(leader)
         return Done(process.wait(10), output.decode().replace("\r\n", "\n"))
 
     return run
+
+
+def _own_terminal() -> None:
+    """Make standard input the process's own terminal, so that Ctrl-C reaches it."""
+    os.setsid()
+    ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _read_all(leader: int, process: subprocess.Popen[bytes]) -> bytes:

@@ -145,59 +145,6 @@ def test_edit_of_nothing_is_a_usage_error(store: Any, memx: Callable[..., Any]) 
     assert memx("edit", "x").code == 2
 
 
-def test_forget_by_id_does_not_ask(store: Any, memx: Callable[..., Any]) -> None:
-    done = memx("forget", "x", "y")
-    assert (done.code, done.out) == (0, "erased 2 memories\n")
-    assert [r.id for r in store.requests("Delete")] == ["x", "y"]
-
-
-def test_forget_goes_on_after_a_missing_id_and_still_exits_3(store: Any, memx: Callable[..., Any]) -> None:
-    def script(request: Any, context: grpc.ServicerContext) -> pb.DeleteResponse:
-        if request.id == "gone":
-            refuse(context, grpc.StatusCode.NOT_FOUND, "MEMORY_NOT_FOUND", "no such memory here")
-        return pb.DeleteResponse(revision=1)
-
-    store.on("Delete", script)
-    done = memx("forget", "gone", "y")
-    assert (done.code, done.out) == (3, "erased 1 memory\n")
-
-
-def test_forget_by_filter_needs_the_scope_spelled_out(store: Any, memx: Callable[..., Any]) -> None:
-    for words in (["--tag", "x"], ["--all"], ["--tag", "x", "--agent", "a"]):
-        done = memx("forget", *words, "--yes")
-        assert done.code == 2
-        assert "--agent and --user" in done.err
-    assert not store.requests("DeleteMany")
-
-
-def test_forget_by_filter_asks_and_obeys(store: Any, memx: Callable[..., Any], memx_tty: Callable[..., Any]) -> None:
-    scope = ["--agent", "a", "--user", "u"]
-    nobody = memx("forget", "--tag", "x", *scope)
-    assert nobody.code == 2
-    assert nobody.err.startswith("memx: standard input is no terminal to ask on; give --yes")
-    no = memx_tty("forget", "--tag", "x", *scope, keys=b"n\n")
-    assert no.code == 5
-    assert "Erase 2 memories of agent 'a', user 'u' for good?" in no.out
-    assert all(r.dry_run for r in store.requests("DeleteMany"))
-    yes = memx_tty("forget", "--tag", "x", *scope, keys=b"y\n")
-    assert yes.code == 0
-    assert "erased 2 memories" in yes.out
-    assert not store.requests("DeleteMany")[-1].dry_run
-
-
-def test_forget_dry_run_erases_nothing(store: Any, memx: Callable[..., Any]) -> None:
-    done = memx("forget", "--tag", "x", "--agent", "a", "--user", "u", "--dry-run", "--json")
-    assert json.loads(done.out) == {"deleted_count": 2, "dry_run": True}
-    assert all(r.dry_run for r in store.requests("DeleteMany"))
-    assert memx("forget", "x", "--dry-run").out == "would erase 1 memory\n"
-    assert not store.requests("Delete")
-
-
-def test_forget_without_anything_is_a_usage_error(store: Any, memx: Callable[..., Any]) -> None:
-    assert memx("forget").code == 2
-    assert memx("forget", "x", "--all").code == 2
-
-
 def test_count_counts(store: Any, memx: Callable[..., Any]) -> None:
     assert memx("count", "--type", "episodic").out == "12\n"
     assert json.loads(memx("count", "--json").out) == {"count": 12}

@@ -121,13 +121,18 @@ def test_equal_filters_are_equal_bytes() -> None:
 def test_filter_carries_ranges_and_metadata() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     sent = values.filter_message(
-        where(created=(start, None), event=(None, start), metadata={"a": 1}, importance_min=0.0)
-    )
+        where(
+            created=(start, None), event=(None, start), metadata={"a": 1}, importance_min=0.0,
+            importance_below=0.0, unused_since=start, valid_until=(None, start),
+        )
+    )  # fmt: skip
     assert sent is not None
     assert sent.created.start.ToDatetime(UTC) == start
     assert not sent.created.HasField("end")
     assert not sent.event.HasField("start")
     assert sent.HasField("importance_min")
+    assert sent.HasField("importance_below")
+    assert sent.unused_since.ToDatetime(UTC) == sent.valid_until.end.ToDatetime(UTC) == start
     assert convert.json_object(sent.metadata) == {"a": 1}
 
 

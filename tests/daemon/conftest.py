@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,11 @@ def start_daemon(tmp_path: Path, environ: dict[str, str]) -> Iterator[Start]:
         data_dir: Path | None = None,
         extra: Mapping[str, str] | None = None,
         wait: bool = True,
+        runner: Sequence[str] = ("-m", "memxd"),
     ) -> Daemon:
         socket = socket or tmp_path / "run" / "memxd.sock"
         data_dir = data_dir or tmp_path / "data"
-        command = [sys.executable, "-m", "memxd", "serve", "--socket", str(socket), "--data-dir", str(data_dir)]
+        command = [sys.executable, *runner, "serve", "--socket", str(socket), "--data-dir", str(data_dir)]
         command += ["--embedder", "hashing", *flags]
         log = tmp_path / f"daemon-{len(started)}.log"
         daemon = Daemon(command, socket, data_dir, environ | dict(extra or {}), log)

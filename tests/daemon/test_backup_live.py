@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandkit import memx
 
 from memxd.client import Client
 from memxd.errors import InvalidArgumentError
-
-
-def memx(*words: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def test_what_was_backed_up_comes_back(daemon: Any, start_daemon: Any, environ: dict[str, str], tmp_path: Path) -> None:
@@ -31,14 +25,14 @@ def test_what_was_backed_up_comes_back(daemon: Any, start_daemon: Any, environ: 
         client.delete(kept.id)
         client.store("Ada drinks tea.")
     environ = environ | {"MEMXD_DATA_DIR": str(daemon.data_dir)}
-    busy = memx("restore", str(copy), "--move-aside", environ=environ)
+    busy = memx(None, environ, "restore", str(copy), "--move-aside")
     assert busy.returncode == 4
     assert "holds the data directory" in busy.stderr
     assert daemon.stop() == 0
-    refused = memx("restore", str(copy), environ=environ)
+    refused = memx(None, environ, "restore", str(copy))
     assert (refused.returncode, "--move-aside" in refused.stderr) == (5, True)
-    assert memx("restore", str(copy), "--verify", environ=environ).stdout.startswith("sound: 1 memories")
-    done = memx("restore", str(copy), "--move-aside", "--json", environ=environ)
+    assert memx(None, environ, "restore", str(copy), "--verify").stdout.startswith("sound: 1 memories")
+    done = memx(None, environ, "restore", str(copy), "--move-aside", "--json")
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["aside"]).is_dir()
     with Client(start_daemon().socket) as client:
@@ -50,7 +44,7 @@ def test_what_was_backed_up_comes_back(daemon: Any, start_daemon: Any, environ: 
 def test_the_command_line_backs_up(daemon: Any, environ: dict[str, str], tmp_path: Path) -> None:
     with Client(daemon.socket) as client:
         client.store("Ada drinks her coffee black.")
-    done = memx("backup", str(tmp_path / "copy"), "--socket", str(daemon.socket), "--no-start", environ=environ)
+    done = memx(None, environ, "backup", str(tmp_path / "copy"), "--socket", str(daemon.socket), "--no-start")
     assert (done.returncode, done.stdout.splitlines()[0].startswith("1 memories and 0 links")) == (0, True), done.stderr
-    again = memx("backup", str(tmp_path / "copy"), "--socket", str(daemon.socket), "--json", environ=environ)
+    again = memx(None, environ, "backup", str(tmp_path / "copy"), "--socket", str(daemon.socket), "--json")
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)

@@ -6,16 +6,15 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import commandkit
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., commandkit.Done]
 
 
 @pytest.fixture
@@ -29,11 +28,8 @@ def memx(environ: dict[str, str]) -> Iterator[Run]:
             "MEMXD_EMBEDDER": "hashing",
         }
 
-        def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-            command = [sys.executable, "-m", "memxd.cli", *words]
-            return subprocess.run(
-                command, input=stdin, capture_output=True, text=True, env=environment, timeout=90, check=False
-            )
+        def run(*words: str, stdin: str = "") -> commandkit.Done:
+            return commandkit.memx(None, environment, *words, stdin=stdin)
 
         yield run
         daemon = json.loads(run("version", "--json").stdout)["daemon"]
@@ -76,7 +72,28 @@ def test_a_first_session(memx: Run) -> None:
 
 
 def test_many_at_once_start_one_daemon(memx: Run) -> None:
-    with ThreadPoolExecutor(5) as pool:
-        done = list(pool.map(lambda i: memx("add", f"memory {i}"), range(5)))
-    assert [d.returncode for d in done] == [0] * 5
-    assert memx("count").stdout == "5\n"
+    with ThreadPoolExecutor(20) as pool:
+        done = list(pool.map(lambda i: memx("add", f"memory {i}"), range(20)))
+    assert [(d.returncode, d.stderr) for d in done] == [(0, "")] * 20
+    assert memx("count").stdout == "20\n"
+
+
+def test_what_is_old_or_of_little_worth_is_set_aside_brought_back_and_erased(memx: Run) -> None:
+    scope = ("--agent", "default", "--user", "default")
+    for number, wanted in enumerate(("0.1", "0.2", "0.9")):
+        assert memx("add", f"jotting {number}", "--importance", wanted).returncode == 0
+    ended = memx("add", "an offer", "--valid-until", "2026-01-01").stdout.strip()
+    assert memx("archive", "--importance-below", "0.5", "--dry-run").stdout.startswith("would archive 2 memories")
+    assert memx("archive", "--importance-below", "0.5").stdout == "archived 2 memories\n"
+    assert memx("count").stdout == "1\n"
+    assert memx("count", "--expired").stdout == "1\n"
+    assert memx("unarchive", "--importance-below", "0.15").stdout == "brought back 1 memory\n"
+    assert memx("forget", "--expired", "--archive").stdout == "archived 1 memory\n"
+    assert memx("unarchive", ended).stdout == "brought back 1 memory\n"
+    looked = memx("forget", "--expired", "--dry-run", *scope)
+    assert looked.stdout.splitlines()[0] == "would erase 1 memory, the oldest first:"
+    assert ended in looked.stdout
+    assert memx("forget", "--expired", "--yes", *scope).stdout == "erased 1 memory\n"
+    assert memx("forget", "--older-than", "1d", "--yes", *scope).stdout == "erased 0 memories\n"
+    assert memx("forget", "--state", "archived", "--yes", *scope).stdout == "erased 1 memory\n"
+    assert memx("count").stdout == "2\n"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandkit import memx
 
 from memxd.client import Client
 from memxd.model import MemoryType
@@ -17,10 +16,8 @@ from memxd.model import MemoryType
 ONE, TWO = "3f0c9a52-1111-4a6e-9a52-000000000001", "3f0c9a52-1111-4a6e-9a52-000000000002"
 
 
-def memx(daemon: Any, environ: dict[str, str], system: str, file: Path) -> Any:
-    command = [sys.executable, "-m", "memxd.cli", "import", str(file), "--from", system, "--json"]
-    command += ["--socket", str(daemon.socket), "--no-start"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=90, check=False)
+def taken_over(daemon: Any, environ: dict[str, str], system: str, file: Path) -> Any:
+    done = memx(daemon, environ, "import", str(file), "--from", system, "--json")
     return json.loads(done.stdout) if done.stdout else done
 
 
@@ -50,7 +47,7 @@ def memx_database(path: Path) -> Path:
 
 def test_a_memx_database(daemon: Any, environ: dict[str, str], tmp_path: Path) -> None:
     file = memx_database(tmp_path / "memx.db")
-    done = memx(daemon, environ, "memx", file)
+    done = taken_over(daemon, environ, "memx", file)
     assert (done["added"], done["refused"], done["refusals"][0]["id"]) == (3, 1, TWO)
     with Client(daemon.socket) as client:
         found = client.get(ONE, record_access=False)
@@ -61,7 +58,7 @@ def test_a_memx_database(daemon: Any, environ: dict[str, str], tmp_path: Path) -
         [link] = client.list_links(ONE).links
         assert (link.type.name, link.strength, link.bidirectional) == ("EXTENDS", 0.4, True)
         assert client.search("Ada coffee").hits[0].memory.id == ONE
-    again = memx(daemon, environ, "memx", file)
+    again = taken_over(daemon, environ, "memx", file)
     assert (again["added"], again["unchanged"], again["refused"]) == (0, 3, 1)
 
 
@@ -81,7 +78,7 @@ def test_rows_of_memex(daemon: Any, environ: dict[str, str], tmp_path: Path, for
         text = json.dumps(rows) if form == "list" else "\n".join(map(json.dumps, rows))
     file = tmp_path / "memex"
     file.write_text(text)
-    assert memx(daemon, environ, "memex", file)["added"] == 2
+    assert taken_over(daemon, environ, "memex", file)["added"] == 2
     with Client(daemon.socket, agent_id="a", user_id="u") as client:
         found = client.get(ONE, record_access=False)
         assert (found.content, found.importance, found.created_at) == ("one\tline\nnext", 0.5, 1_767_323_045_500_000)
@@ -96,7 +93,7 @@ def test_a_graph_of_the_mcp_memory_server(daemon: Any, environ: dict[str, str], 
         {"type": "relation", "from": "Ada", "to": "Anthem", "relationType": "works_at"},
     ]
     file.write_text("\n".join(map(json.dumps, records)))
-    assert memx(daemon, environ, "mcp-memory", file)["added"] == 6
+    assert taken_over(daemon, environ, "mcp-memory", file)["added"] == 6
     with Client(daemon.socket) as client:
         contents = {m.content: m for m in client.iter_list()}
         assert contents.keys() == {"Ada: speaks French", "Ada: likes tea", "Anthem (company)", "Ada works at Anthem"}
@@ -106,7 +103,7 @@ def test_a_graph_of_the_mcp_memory_server(daemon: Any, environ: dict[str, str], 
         }  # fmt: skip
     records[0]["observations"].append("plays chess")  # type: ignore[attr-defined]
     file.write_text("\n".join(map(json.dumps, records)))
-    again = memx(daemon, environ, "mcp-memory", file)
+    again = taken_over(daemon, environ, "mcp-memory", file)
     assert (again["added"], again["refused"]) == (1, 0)
 
 
@@ -117,7 +114,7 @@ def test_an_export_of_mem0(daemon: Any, environ: dict[str, str], tmp_path: Path)
         "categories": ["sport"], "created_at": "2024-07-26T10:29:36.630547-07:00", "updated_at": None,
     }  # fmt: skip
     file.write_text(json.dumps({"results": [row]}))
-    assert memx(daemon, environ, "mem0", file)["added"] == 1
+    assert taken_over(daemon, environ, "mem0", file)["added"] == 1
     with Client(daemon.socket, user_id="u") as client:
         found = client.get(ONE, record_access=False)
         assert (found.content, found.tags, found.metadata) == ("Likes hiking", ("sport",), {"k": 1})
@@ -130,6 +127,6 @@ def test_a_file_of_something_else_is_refused_in_one_line(
 ) -> None:
     file = tmp_path / "something"
     file.write_text("{]")
-    done = memx(daemon, environ, system, file)
+    done = taken_over(daemon, environ, system, file)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert memx(daemon, environ, system, tmp_path / "missing").returncode == 2
+    assert taken_over(daemon, environ, system, tmp_path / "missing").returncode == 2

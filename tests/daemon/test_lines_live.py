@@ -5,21 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commandkit import memx
 
 from memxd.client import AsyncClient, Client
 from memxd.errors import InvalidArgumentError
 from memxd.v1 import memory_service_pb2 as pb
-
-
-def memx(daemon: Any, environ: dict[str, str], *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words, "--socket", str(daemon.socket), "--no-start"]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def test_every_scope_moves_to_another_store(
@@ -33,7 +27,8 @@ def test_every_scope_moves_to_another_store(
             view.store("The code is 1234.", private=True)
     done = memx(daemon, environ, "export", str(file), "--every-scope")
     assert (done.returncode, done.stderr) == (
-        0, "2 memories exported\n2 private ones were left out; --include-private takes them along\n",
+        0, "4 lines (2 memories, 0 versions, 0 links) exported\n"
+        "2 private ones were left out; --include-private takes them along\n",
     )  # fmt: skip
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert memx(daemon, environ, "export", str(file)).returncode == 2
@@ -41,7 +36,7 @@ def test_every_scope_moves_to_another_store(
     other = start_daemon(socket=tmp_path / "run2" / "memxd.sock", data_dir=tmp_path / "data2")
     told = memx(other, environ, "import", str(file))
     assert (told.returncode, told.stdout) == (
-        0, "4 lines: 2 added, 0 unchanged, 0 replaced, 0 kept, 0 refused\n",
+        0, "4 lines (2 memories, 0 versions, 0 links): 2 added, 0 unchanged, 0 replaced, 0 kept, 0 refused\n",
     )  # fmt: skip
     assert memx(other, environ, "export", "-", "--every-scope").stdout == file.read_text()
     assert memx(other, environ, "count", "--user", "bob").stdout == "1\n"
@@ -61,10 +56,14 @@ def test_refused_lines_are_told_and_an_import_goes_on_behind_a_line(daemon: Any,
     assert done.returncode == 5
     assert done.stderr.startswith("line 2 (memory ")
     assert "content: must not be blank" in done.stderr
-    assert done.stdout == "3 lines: 1 added, 0 unchanged, 0 replaced, 0 kept, 1 refused\n"
+    assert (
+        done.stdout
+        == "3 lines (2 memories, 0 versions, 0 links): 1 added, 0 unchanged, 0 replaced, 0 kept, 1 refused\n"
+    )
     rest = memx(daemon, environ, "import", "-", "--here", "--from-line", "3", "--json", stdin=text)
     assert json.loads(rest.stdout) == {
-        "lines": 3, "added": 0, "unchanged": 1, "replaced": 0, "kept": 0, "refused": 0, "refusals": [],
+        "lines": 3, "memories": 1, "versions": 0, "links": 0,
+        "added": 0, "unchanged": 1, "replaced": 0, "kept": 0, "refused": 0, "refusals": [],
     }  # fmt: skip
     assert memx(daemon, environ, "import", "/nowhere/at/all").returncode == 2
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
+from commandkit import memx
+
 from memxd.client import Client
-
-
-def memx(*words: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def test_a_service_that_is_not_installed_ends_no_daemon(daemon: Any, environ: dict[str, str]) -> None:
     environ = environ | {"MEMXD_SOCKET": str(daemon.socket)}
     for verb in ("start", "restart"):
-        refused = memx("service", verb, environ=environ)
+        refused = memx(None, environ, "service", verb)
         assert (refused.returncode, "memx service install" in refused.stderr) == (5, True)
-    told = memx("service", "logs", environ=environ)
+    told = memx(None, environ, "service", "logs")
     assert (told.returncode, "memxd.log" in told.stderr) == (5, True)
     with Client(daemon.socket) as client:
         assert client.count() == 0
@@ -28,8 +23,8 @@ def test_a_service_that_is_not_installed_ends_no_daemon(daemon: Any, environ: di
 
 def test_stop_ends_the_daemon_on_the_socket_and_waits_for_it(daemon: Any, environ: dict[str, str]) -> None:
     environ = environ | {"MEMXD_SOCKET": str(daemon.socket)}
-    done = memx("stop", "--json", environ=environ)
+    done = memx(None, environ, "stop", "--json")
     assert (done.returncode, json.loads(done.stdout)["pid"]) == (0, daemon.process.pid), done.stderr
     assert daemon.process.wait(10) == 0
-    again = memx("stop", environ=environ)
+    again = memx(None, environ, "stop")
     assert (again.returncode, again.stdout) == (0, f"no daemon runs on {daemon.socket}\n")

@@ -5,17 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
 from typing import Any
 
+from commandkit import memx
+
 from memxd.client import AsyncClient, Client
-
-
-def memx(daemon: Any, environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memxd.cli", *words, "--socket", str(daemon.socket), "--no-start"]
-    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=90, check=False)
 
 
 def fill(client: Client) -> list[str]:
@@ -97,8 +92,15 @@ def test_after_compact_no_file_holds_anything_of_an_erased_memory(daemon: Any, e
         assert words_found(daemon, words)
         client.delete(gone)
         done = memx(daemon, environ, "compact")
-        assert (done.returncode, "columns: 1 entries" in done.stdout) == (0, True), done.stderr
+        assert (done.returncode, "columns: written anew, 1 entries" in done.stdout) == (0, True), done.stderr
         assert words_found(daemon, words) == set()
+        (daemon.data_dir / "before-restore-20260101-000000").mkdir()
+        again = memx(daemon, environ, "compact")
+        assert again.stdout.startswith(
+            "vector: nothing erased was left in it\nkeyword: nothing erased was left in it\n"
+        )
+        assert "before-restore-20260101-000000" in again.stderr
+        (daemon.data_dir / "before-restore-20260101-000000").rmdir()
         assert client.search("a fact that stays").hits[0].memory.id == kept
 
     async def both() -> tuple[Any, Any]:

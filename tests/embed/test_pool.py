@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -158,5 +160,25 @@ def test_threads_work_on_where_they_may_not_step_back(monkeypatch: pytest.Monkey
     pool = WorkerPool(1, "test-sandbox")
     try:
         assert pool.submit(lambda: 7, urgent=False).result(10) == 7
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what Linux tells of a thread")
+def test_a_job_on_its_callers_thread_wakes_nobody_up() -> None:
+    pool = WorkerPool(2, "test-pool")
+
+    def woken() -> int:
+        told = (Path(f"/proc/self/task/{thread.native_id}/status").read_text().splitlines() for thread in pool._threads)
+        return sum(int(line.split()[1]) for lines in told for line in lines if line.startswith("voluntary_ctxt"))
+
+    try:
+        assert [wait_for(pool.submit(lambda: 1, urgent=True), NO_DEADLINE) for _ in range(4)] == [1] * 4
+        time.sleep(0.2)  # both wait again
+        before = woken()
+        for _ in range(100):
+            pool.run(lambda: time.sleep(0.001), NO_DEADLINE)
+        time.sleep(0.2)
+        assert woken() - before < 20  # each of them once a run, were they told
     finally:
         pool.close()

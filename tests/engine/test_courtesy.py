@@ -34,7 +34,40 @@ def test_an_import_waits_for_a_running_search_and_not_for_ever() -> None:
     assert time.monotonic() - began >= 0.003
     done.set()
     thread.join()
-    assert not courtesy._searching
+    assert not courtesy._asking
+
+
+def test_an_import_goes_on_as_soon_as_the_last_question_is_answered() -> None:
+    courtesy = Courtesy()
+    courtesy.come()
+    courtesy.come()
+    over = threading.Event()
+
+    def answer() -> None:
+        courtesy.go()  # another one is still asked
+        over.set()
+        courtesy.go()
+
+    waiter = threading.Thread(target=answer)
+    courtesy._mine.works_until = 0.0
+    waiter.start()
+    courtesy.step_aside()
+    waiter.join()
+    assert over.is_set()
+    assert not courtesy._asking
+
+
+def test_an_import_that_has_waited_works_for_a_part_of_that_time_before_it_waits_again() -> None:
+    courtesy = Courtesy()
+    courtesy.come()
+    courtesy.step_aside()
+    first = courtesy._mine.works_until
+    assert first > time.monotonic()
+    courtesy.step_aside()  # at once
+    assert courtesy._mine.works_until == first
+    time.sleep(max(0.0, first - time.monotonic()))
+    courtesy.step_aside()
+    assert courtesy._mine.works_until > first
 
 
 def test_a_search_that_fails_is_over_too() -> None:
@@ -45,4 +78,4 @@ def test_a_search_that_fails_is_over_too() -> None:
 
     with pytest.raises(ValueError, match="no"):
         courtesy.first(search)()
-    assert not courtesy._searching
+    assert not courtesy._asking

@@ -26,6 +26,7 @@ def at_once(engine: Engine) -> Engine:
     index._renewal.tuning = replace(index._renewal.tuning, worth=1)
     index.helpers.close()
     index.helpers = load_kernels("c").dot.Helpers(2)
+    index._bulk_until = 0.0  # what was stored is no import under way
     return engine
 
 

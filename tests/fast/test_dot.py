@@ -224,7 +224,11 @@ def test_twins_walk_a_graph_alike(seed: int, nodes: int, share: float, k: int) -
     mask = (rng.random(rows) < share).astype(np.uint8)
     rids = np.flatnonzero(mask).astype(np.int32)
     beams = [int(rng.integers(1, 30)), *rng.integers(0, 30, 3).tolist()]
-    effort = Effort(*beams, budget=int(rng.choice([3, 40, 10**9])), share=share)
+    effort = Effort(
+        *beams, budget=int(rng.choice([3, 40, 10**9])), share=share,
+        many=int(rng.choice([5, 30, 10**9])), far=float(rng.choice([0.3, 1.0, 1.5, np.inf])),
+        most=int(rng.choice([0, 20, 500])),
+    )  # fmt: skip
     asked = (query, matrix, head, after, by_row, graph, mask, rids, int(rng.integers(nodes, rows + 3)), k, effort)
     left, right = dot_py.search_graph(*asked), compiled_kernel().search_graph(*asked)
     assert left[0].tolist() == right[0].tolist()
@@ -248,6 +252,30 @@ def test_a_walk_as_wide_as_the_graph_finds_what_a_scan_finds(kernel: DotKernel) 
         found = kernel.search_graph(query, matrix, head, after, head, graph, mask, rids, 300, 20, wide)
         expected = kernel.search_rids(query, matrix, head, after, rids, 20)
         assert [part.tolist() for part in found[:3]] == [part.tolist() for part in expected]
+
+
+def test_a_question_that_is_far_from_everything_is_looked_for_again(kernel: DotKernel) -> None:
+    rng = np.random.default_rng(6)
+    place = rng.standard_normal(24)
+    vectors = place + 0.1 * rng.standard_normal((300, 24))  # one region, the question opposite
+    matrix = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+    links = np.stack([np.roll(np.arange(300), step) for step in (1, -1, 17, -17)], axis=1).astype(np.int32)
+    graph = GraphArrays(links, np.full(300, -1, np.int32), np.empty((0, 2), np.int32), 0, 0)
+    head, after, mask = np.arange(300, dtype=np.int32), np.full(300, -1, np.int32), np.ones(300, np.uint8)
+    far, close = (-place / np.linalg.norm(place)).astype(np.float32), matrix[150].astype(np.float32)
+    once = Effort(near=8, some=300, wide=300, needed=1, budget=10**9, share=1.0)
+
+    def found(query: dot_py.F32, effort: Effort) -> tuple[list[int], int]:
+        rids, *_, compared = kernel.search_graph(query, matrix, head, after, head, graph, mask, head, 300, 5, effort)
+        return rids.tolist(), compared
+
+    all_of_it = [kernel.search_rids(query, matrix, head, after, head, 5)[0].tolist() for query in (far, close)]
+    assert found(far, once)[0] != all_of_it[0]
+    assert found(far, once._replace(far=1.5))[0] == all_of_it[0]
+    assert found(far, once._replace(many=found(far, once)[1] - 1))[0] == all_of_it[0]
+    assert found(far, once._replace(near=40, far=1.5, most=300))[0] == all_of_it[0]  # going on, wider
+    assert found(close, once._replace(far=1.5))[1] == found(close, once)[1] + 4  # and its neighbour's neighbours
+    assert found(far, once._replace(far=1.5, wide=0)) == ([], 10**9 + 1)  # not worth a second look: scan
 
 
 def test_a_walk_refuses_what_it_cannot_walk(kernel: DotKernel) -> None:

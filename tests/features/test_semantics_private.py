@@ -122,3 +122,26 @@ def test_private_spans_stay_out_when_an_index_is_rebuilt(client: Client) -> None
             pass
     assert ask(client, "zanzibar", mode="keyword").rejected
     assert len(ask(client, "alarm code").hits) == 1
+
+
+def test_private_is_not_sent_when_it_is_imported(away: Client, remote: tuple[World, Service], client: Client) -> None:
+    """SEMANTICS private: nor when it comes as a line of an export, nor when it is edited after that."""
+    id = client.store("The vault opens at chrysolite.", private=True).memory.id
+    client.store("The shed key is <private>under sardonyx</private>.")
+    lines = b"".join(step.lines for step in client.export(include_private=True)).splitlines()
+    [*_, last] = away.import_lines(lines)
+    assert (last.added, last.refused) == (2, 0)
+    away.update(id, content="The vault opens at chrysolite-2.")
+    assert [hit.memory.id for hit in ask(away, "vault opens").hits][:1] == [id]
+    assert not [text for text in remote[1].texts if "chrysolite" in text or "sardonyx" in text]
+
+
+def test_private_is_left_out_of_an_export_and_counted(client: Client) -> None:
+    """SEMANTICS private: Export leaves it out and says how many; include_private takes it along."""
+    client.store("The vault opens at chrysolite.", private=True)
+    client.store("Ada likes tea.")
+    [*_, last] = client.export()
+    assert (last.private_left_out, last.done) == (1, 1)
+    assert b"chrysolite" not in b"".join(step.lines for step in client.export())
+    assert b"chrysolite" in b"".join(step.lines for step in client.export(include_private=True))
+    assert [step.private_left_out for step in client.export(include_private=True)][-1] == 0

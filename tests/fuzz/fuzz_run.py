@@ -14,12 +14,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from fuzz_agents import play
 from fuzz_daemon import Daemon, Vitals
+from fuzz_index import World, rounds
+from fuzz_inputs import SORTS, attack, save
 from fuzz_session import THREADS, Session
 
+WHAT = ("all", "requests", "agents", "inputs", "index", "graph", *SORTS)
 #: Beyond what a fresh daemon holds: its pools grow to their limits and stay.
 EXTRA_THREADS = 8 + 64 + 2 + 4 + 16
 EXTRA_FILES = 40
@@ -116,25 +120,74 @@ def agents(seed: int, count: int, seconds: float) -> int:
     return 0
 
 
+def inputs(names: Sequence[str], seed: int, seconds: float) -> int:
+    """Files that are read: each sort for its share of the time; what breaks something is kept in the corpus."""
+    found = 0
+    with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
+        for name in names:
+            for data, problem in attack(SORTS[name], Path(folder), seed, seconds=seconds / len(names)):
+                found += 1
+                print(f"{problem}\n  kept as {save(SORTS[name], data)}", flush=True)
+            print(f"seed {seed}: {name} files for {seconds / len(names):.0f} s", flush=True)
+    return 1 if found else 0
+
+
+def index(seed: int, count: int, seconds: float, *, graph: bool) -> int:
+    """Damaged index files, a daemon started on them each time."""
+    found, began = 0, time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
+        world = World(Path(folder), graph=graph)
+        left = max(1.0, seconds - (time.monotonic() - began)) if seconds else 0.0
+        for problem in rounds(world, seed, count=count, seconds=left):
+            found += 1
+            print(problem, flush=True)
+    print(f"seed {seed}: damaged index files for {time.monotonic() - began:.0f} s, {found} findings", flush=True)
+    return 1 if found else 0
+
+
+def requests(seed: int, count: int, seconds: float) -> int:
+    """Random and damaged requests, and garbage at the socket."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
+        session = run(Path(folder), seed, count, seconds)
+    print(report(session, time.monotonic() - began))
+    return 1 if session.judge.findings else 0
+
+
+def everything(seed: int, seconds: float) -> int:
+    """All of it, a part of the time each."""
+    return max(
+        requests(seed, 0, seconds * 0.4),
+        agents(seed, 0, seconds * 0.1),
+        inputs(list(SORTS), seed, seconds * 0.2),
+        index(seed, 0, seconds * 0.3, graph=False),
+    )
+
+
 def main() -> int:
     """Parse, run, report."""
-    parser = argparse.ArgumentParser(description="Send random and damaged requests to a daemon of its own.")
+    parser = argparse.ArgumentParser(description="Attack a daemon, and what reads files, with what nobody sane sends.")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="default: a new one")
     parser.add_argument(
         "--seconds", type=float, default=300.0, help="how long at most; 0 = until --count (default 300)"
     )
     parser.add_argument("--count", type=int, default=0, help="how many steps at most; 0 = until --seconds (default)")
-    parser.add_argument("--agents", action="store_true", help="agents against a model instead of random requests")
+    parser.add_argument("--what", choices=WHAT, default="all", help="what is attacked (default: all of it)")
+    parser.add_argument("--agents", action="store_true", help="the same as --what agents")
     wanted = parser.parse_args()
     if not wanted.seconds and not wanted.count:
         parser.error("give --seconds or --count")
-    began = time.monotonic()
-    if wanted.agents:
+    what = "agents" if wanted.agents else wanted.what
+    print(f"seed {wanted.seed}", flush=True)
+    if what == "all":
+        return everything(wanted.seed, wanted.seconds or 300.0)
+    if what == "requests":
+        return requests(wanted.seed, wanted.count, wanted.seconds)
+    if what == "agents":
         return agents(wanted.seed, wanted.count, wanted.seconds)
-    with tempfile.TemporaryDirectory(prefix="memxd-fuzz-") as folder:
-        session = run(Path(folder), wanted.seed, wanted.count, wanted.seconds)
-    print(report(session, time.monotonic() - began))
-    return 1 if session.judge.findings else 0
+    if what in ("index", "graph"):
+        return index(wanted.seed, wanted.count, wanted.seconds, graph=what == "graph")
+    return inputs(list(SORTS) if what == "inputs" else [what], wanted.seed, wanted.seconds or 60.0)
 
 
 if __name__ == "__main__":

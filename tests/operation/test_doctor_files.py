@@ -155,3 +155,16 @@ def test_a_machine_without_a_service_manager_is_no_problem(environ: dict[str, st
     found = by_check(diagnose(environ))["service"]
     assert found.state == "note"
     assert "no systemctl" in found.text
+
+
+def test_copies_from_before_an_update_are_named_with_their_size_and_left(environ: dict[str, str], data: Path) -> None:
+    database(data, len(MIGRATIONS))
+    assert "copies" not in by_check(diagnose(environ))
+    kept = data / "before-migration-1-2027-01-15T080000"
+    kept.mkdir(mode=0o700)
+    (kept / "memxd.db").write_bytes(b"x" * 3 * 1024**2)
+    found = by_check(mend(diagnose(environ)))["copies"]
+    assert (found.state, found.command) == ("note", f"rm -r {kept}")
+    assert "3.0 MiB" in found.text
+    assert "erased" in found.reason
+    assert kept.is_dir()

@@ -84,7 +84,7 @@ def told() -> Iterator[dict[str, str]]:
         drop_in = home / "config" / "systemd" / "user" / "memxd.service.d" / "test.conf"
         drop_in.parent.mkdir(parents=True)
         drop_in.write_text(DROP_IN.format(log=home / "log"))
-        # Nothing that measures coverage comes along: the sandbox lets no process of the service write beside the sources.
+        # Nothing that measures coverage comes along: the sandbox lets no process of the service write by the sources.
         strange = ("MEMX", "XDG_", "DBUS_", "NOTIFY_", "COV")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(strange)}
         environ = kept | {

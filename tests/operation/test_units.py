@@ -57,7 +57,7 @@ def installed_version() -> int:
 def test_restarts_follow_a_crash_and_never_a_wrong_setting(environ: dict[str, str]) -> None:
     unit = user(environ)
     assert lines(unit, "Restart") == ["on-failure"]
-    assert {"64", "69", "72", "73", "78"} == set(lines(unit, "RestartPreventExitStatus")[0].split())
+    assert {"64", "65", "69", "72", "73", "78"} == set(lines(unit, "RestartPreventExitStatus")[0].split())
     assert lines(unit, "StartLimitBurst"), "an old systemd has no growing delay: the number of tries is bounded"
 
 
@@ -80,10 +80,12 @@ def test_settings_of_the_environment_go_along_but_never_a_secret(environ: dict[s
         user(environ | {"MEMXD_OPENAI_KEY": "sk-1"})
 
 
-def test_the_network_is_open_only_for_an_endpoint(environ: dict[str, str]) -> None:
+def test_the_network_is_open_only_for_an_endpoint_or_a_port(environ: dict[str, str]) -> None:
     assert lines(user(environ), "RestrictAddressFamilies") == ["AF_UNIX"]
     endpoint = environ | {"MEMXD_EMBEDDER": "openai", "MEMXD_OPENAI_PRESET": "ollama"}
     assert lines(user(endpoint), "RestrictAddressFamilies") == ["AF_UNIX AF_INET AF_INET6"]
+    port = environ | {"MEMXD_LISTEN": "127.0.0.1:7077", "MEMXD_AUTH": "token"}
+    assert lines(user(port), "RestrictAddressFamilies") == ["AF_UNIX AF_INET AF_INET6"]
 
 
 def test_what_needs_namespaces_is_left_out_where_there_are_none(environ: dict[str, str]) -> None:

@@ -15,6 +15,7 @@ import grpc
 import pytest
 
 from memxd.autostart import target
+from memxd.engine.courtesy import Courtesy
 from memxd.engine.stream import Grouped, groups
 from memxd.errors import MemxdError
 from memxd.model import Deadline, Memory, MemoryType, Page, Scope, SearchAnswer, State, StoreAnswer
@@ -51,6 +52,7 @@ class ScriptedEngine:
     """Answers ``get`` by the id: "hold" waits for ``release``, an error in ``errors`` is raised, else a memory."""
 
     def __init__(self) -> None:
+        self.courtesy = Courtesy()
         self.release = threading.Event()
         self.entered = threading.Semaphore(0)
         self.errors: dict[str, Exception] = {}

@@ -81,7 +81,7 @@ def test_log_lines_name_no_scope_in_clear(running: Any, caplog: pytest.LogCaptur
     lines = [record.fields for record in caplog.records if hasattr(record, "fields")]
     call = next(line for line in lines if line.get("rpc") == "Get")
     assert call["code"] == "OK"
-    assert len(call["scope"]) == 8
+    assert len(call["scope"]) == 16
     assert "very-private-agent" not in str(lines)
 
 

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from memxd.errors import (
     StoreExistsError,
 )
 from memxd.model import NO_DEADLINE, Deadline, Scope
-from memxd.store import Manifest
+from memxd.store import Manifest, backup, writer
 from memxd.store.restoring import restore, verify
 
 NOW = 1_700_000_000_000_000
@@ -210,3 +211,40 @@ def test_a_damaged_backup_is_refused_before_anything_is_touched(bench: Any, tmp_
     with pytest.raises(BackupInvalidError):
         restore(folder, data, NOW, move_aside=True)
     assert list(data.iterdir()) == []
+
+
+def test_a_copy_that_holds_up_too_much_of_the_log_is_given_up(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its snapshot keeps the log from being folded: a slow disk must not let it fill the fast one."""
+    monkeypatch.setattr(backup, "_STEP_PAGES", 1)
+    monkeypatch.setattr(backup, "_LOG_BYTES", 4 << 20)
+    bench.put("z" * 800_000)
+    sizes: list[int] = []
+
+    def storing(_done: int, _total: int) -> None:
+        bench.put("x" * 50_000)
+        sizes.append(bench.store.sizes()[1])
+
+    with pytest.raises(StorageFailedError, match="4 MiB were stored while the copy was made"):
+        bench.store.back_up(tmp_path / "copy", storing)
+    assert max(sizes) < 8 << 20
+    assert not (tmp_path / "copy").exists()
+    bench.store.back_up(tmp_path / "copy", lambda _done, _total: None)
+
+
+def test_a_log_that_a_long_reader_let_grow_is_cut_though_nothing_more_is_stored(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "LOG_BYTES", 1 << 20)
+    monkeypatch.setattr(writer, "_TICK_SECONDS", 0.05)
+    with bench.store.read() as read:
+        read.revision()
+        for _ in range(10):
+            bench.put("x" * 200_000)
+        grown = bench.store.sizes()[1]
+    assert grown > 2 << 20
+    end = time.monotonic() + 10
+    while bench.store.sizes()[1]:
+        assert time.monotonic() < end
+        time.sleep(0.02)

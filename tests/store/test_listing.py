@@ -79,8 +79,16 @@ def matches(memory: Memory, view: View) -> bool:
             wanted.importance_min is None or memory.importance >= wanted.importance_min,
             all(k in memory.metadata and json_equal(memory.metadata[k], v) for k, v in wanted.metadata.items()),
             not wanted.ids or memory.id in wanted.ids,
+            wanted.importance_below is None or memory.importance < wanted.importance_below,
+            within(memory.valid_until, wanted.valid_until),
+            wanted.unused_since is None or last_use(memory) < wanted.unused_since,
         )
     )
+
+
+def last_use(memory: Memory) -> int:
+    uses = (memory.created_at, memory.last_accessed_at, memory.last_retrieved_at)
+    return max(use for use in uses if use is not None)
 
 
 SORT: dict[Order, tuple[Callable[[Memory], Any], bool]] = {
@@ -121,6 +129,9 @@ def views(draw: st.DrawFn, ids: list[str], metadatas: list[Any]) -> View:
         metadata=draw(st.just({}) | METADATA | (st.sampled_from(known) if known else st.just({}))),
         states=draw(st.frozensets(st.sampled_from(State), max_size=2)),
         ids=draw(st.frozensets(st.sampled_from([*ids, "no such id"]), max_size=3)),
+        importance_below=draw(st.none() | st.sampled_from([0.25, 1 / 3, 0.5, 1.0])),
+        unused_since=draw(st.none() | TIMES),
+        valid_until=draw(RANGES),
     )
     return View(wanted, NOW, draw(st.none() | TIMES), draw(st.booleans()), draw(st.booleans()))
 

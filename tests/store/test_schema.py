@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memxd.errors import SchemaTooNewError, StartupError, StorageFailedError, StorageReadOnlyError
+from memxd.errors import DatabaseDamagedError, SchemaTooNewError, StorageReadOnlyError
 from memxd.model import Filter, Scope, View
 from memxd.store import Store, connection, schema
 
@@ -75,46 +75,10 @@ def test_a_newer_database_is_refused_with_both_versions(bench: Any) -> None:
     assert "99" in refused.value.message
 
 
-def test_an_older_database_is_copied_and_migrated_with_all_it_holds(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [bench.put(f"text {n}", tags=("t",)) for n in range(3)]
-    bench.store.close()
-    older = schema.MIGRATIONS
-    step = "ALTER TABLE memories ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';\nUPDATE meta SET value = 'x';"
-    monkeypatch.setattr(schema, "MIGRATIONS", (*older, step))
-    monkeypatch.setattr(schema.migrate, "__defaults__", ((*older, step),))
-    store = bench.opened()
-    assert store.schema_version == len(older) + 1
-    assert [bench.again(row) for row in rows] == rows
-    with store.read() as txn:
-        assert txn._connection.execute("SELECT DISTINCT mood FROM memories").fetchall() == [("calm",)]
-    copy = bench.directory / f"memxd.db.schema-{len(older)}"
-    assert modes(bench.directory)[copy.name] == "0o600"
-    with sqlite3.connect(copy) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(older),)
-        assert raw.execute("SELECT count(*) FROM memories").fetchone() == (3,)
-    raw.close()
-
-
-def test_a_migration_that_fails_leaves_the_database_as_it_was(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = bench.put("kept")
-    bench.store.close()
-    broken = (*schema.MIGRATIONS, "ALTER TABLE memories ADD COLUMN mood TEXT;\nDROP TABLE links;\nSELECT nonsense;")
-    with monkeypatch.context() as patch:
-        patch.setattr(schema.migrate, "__defaults__", (broken,))
-        with pytest.raises(StorageFailedError):
-            bench.opened()
-    assert bench.opened().schema_version == len(schema.MIGRATIONS)
-    assert bench.again(row) == row
-    with bench.store.read() as txn:
-        assert txn.list_links(row.rid) == []
-
-
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "memxd.db"
     path.write_bytes(b"not a database, but somebody's file" * 100)
-    with pytest.raises(StartupError, match=r"memxd\.db is damaged .*left as it is: restore a copy"):
+    with pytest.raises(DatabaseDamagedError, match=r"memxd\.db is damaged .*left as it is: put a backup"):
         Store.open(tmp_path, clock=lambda: 0, ids=str)
     assert path.read_bytes().startswith(b"not a database")
 
@@ -204,7 +168,7 @@ def test_a_damaged_page_is_noticed_at_the_start(bench: Any, page: int) -> None:
     whole = path.read_bytes()
     offset = (page - 1) * 4096
     path.write_bytes(whole[:offset] + b"\xa5" * 200 + whole[offset + 200 :])
-    with pytest.raises(StartupError, match="is damaged"):
+    with pytest.raises(DatabaseDamagedError, match="is damaged"):
         bench.opened()
     path.write_bytes(whole)
     bench.opened()

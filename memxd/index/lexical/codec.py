@@ -27,6 +27,7 @@ from whoosh.filedb.structfile import StructFile
 from whoosh.matching.mcore import ListMatcher
 from whoosh.system import pack_ushort
 
+from memxd._fast.lists import cut_list
 from memxd.index.lexical.hits import Int32, Int64, UInt32
 from memxd.index.lexical.packing import frequencies, pack
 from memxd.index.lexical.postings import Flat
@@ -277,12 +278,3 @@ def read_list(words: Int32, info: Any) -> tuple[Int32, UInt32, Int32]:
     offset, length = info.extent()
     size = length[0] if isinstance(length, tuple) else length  # Whoosh leaves the tuple that struct gave it
     return cut_list(words, info.doc_frequency(), offset, size)
-
-
-def cut_list(words: Int32, count: int, offset: int, size: int) -> tuple[Int32, UInt32, Int32]:
-    """The same, of a list of ``count`` documents that begins ``offset`` bytes into the file and has ``size`` bytes."""
-    at = offset // 4
-    stop = at + size // 4
-    if offset % 4 or size % 8 or count < 1 or size < 8 * count or at < 2 or stop > words.shape[0]:
-        raise ValueError("a term points outside the postings")
-    return words[at : at + count], words[at + count : at + 2 * count].view(np.uint32), words[at + 2 * count : stop]

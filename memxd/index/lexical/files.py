@@ -17,7 +17,11 @@ import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from memxd.failpoints import reach
+
 MANIFEST = "manifest.json"
+#: The folder, beside the index's own, of what was found damaged last.
+SET_ASIDE = "broken"
 LOCK = "writer.lock"
 _CHUNK = 1 << 22
 
@@ -102,6 +106,18 @@ def set_aside(folder: Path, aside: Path) -> None:
     """Move a broken folder away for a look at it later; only the newest is kept."""
     shutil.rmtree(aside, ignore_errors=True)
     folder.replace(aside)
+
+
+def exchange(folder: Path, fresh: Path, old: Path) -> None:
+    """Put a new index in the place of the one in ``folder``, which goes to ``old``. A crash between leaves neither in
+    place: the next start builds it from the store."""
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():  # somebody may have removed it
+        folder.replace(old)
+    reach("keyword.moved")
+    fresh.replace(folder)
+    sync(folder.parent)
+    reach("keyword.replaced")
 
 
 def await_unlocked(folder: Path, seconds: float) -> None:

@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memxd.errors import IndexUnavailableError, MemxdError
+from memxd.failpoints import reach
 from memxd.index.durable import storage_error
 from memxd.index.lexical.child import Child, ChildError
 from memxd.index.lexical.files import DamagedError
 from memxd.index.lexical.segment import open_folder
 from memxd.index.lexical.state import State
 from memxd.model import Deadline
+from memxd.threads import Steady, at_rest, at_work
 
 _log = logging.getLogger(__name__)
 _IDLE_SECONDS = 60.0
@@ -59,10 +61,10 @@ class Folding:
         self._changed_at = time.monotonic()
         self._tidied: tuple[str, ...] = ()  # the segments that the last try left
         self._failures = 0  # in a row
-        self._failed_steps = 0  # ever
+        self._begun = self._failed_last = 0  # tries ever begun; which of them failed last
         self._not_before = 0.0
         self._resting = 0.0  # until when nothing begins by itself
-        self._thread = threading.Thread(target=self._run, name="memxd-lexical", daemon=True)
+        self._thread = Steady(self._run, "memxd-lexical", "has the keyword index written")
         self._thread.start()
 
     # -- other threads ----------------------------------------------------------------------------------------------
@@ -85,9 +87,9 @@ class Folding:
         DeadlineExceededError, CancelledError."""
         target = self._state.changes
         with self._wake:
-            failed = self._failed_steps
+            begun = self._begun  # one that is under way may fail of what is over by now
             while self._state.committed < target:
-                if self._failed_steps != failed or self._stopping:
+                if self._failed_last > begun or self._stopping:
                     raise refusal(self._error) if self._error else IndexUnavailableError("the keyword index is closing")
                 deadline.check()
                 self._asked = True
@@ -128,6 +130,7 @@ class Folding:
 
     def _run(self) -> None:
         while self._wait():
+            at_work()
             with self._busy:
                 try:
                     self._step()
@@ -150,13 +153,14 @@ class Folding:
 
     def _wait(self) -> bool:
         """Until there is work; False = stop."""
+        at_rest()
         idle_at = time.monotonic() + _IDLE_SECONDS
         while True:
             with self._wake:
                 if self._stopping:
                     return False
                 now = time.monotonic()
-                if now >= self._not_before and self._due(now):
+                if (self._asked or now >= self._not_before) and self._due(now):
                     return True
                 idle = now >= idle_at and self._child is not None
                 if not idle:
@@ -200,11 +204,16 @@ class Folding:
         return max(0.01, self._tidy_in(now))
 
     def _step(self) -> None:
-        self._asked, self._since = False, None
+        with self._wake:
+            self._begun += 1
+            self._asked, self._since = False, None
         if self._child is None:
             self._child = Child(self._folder, self._stamp)
         job = self._state.job(seal=True)
-        self._child.ask({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        self._child.tell({"op": "fold", "watermark": job.watermark, "deletes": job.deletes}, job.payload)
+        reach("keyword.asked")
+        self._child.answer()
+        reach("keyword.written")
         committed = open_folder(self._folder, self._stamp, self._state.kernel, self._state.known())
         if committed is None:
             raise DamagedError("the commit is not there")
@@ -235,7 +244,7 @@ class Folding:
         self._end_child()
         with self._wake:
             self._failures += 1
-            self._failed_steps += 1
+            self._failed_last = self._begun
             self.message, self._error = refusal(error).message, error
             self.damaged |= isinstance(error, DamagedError) or (isinstance(error, ChildError) and error.damaged)
             self._since = self._since or time.monotonic()

@@ -77,9 +77,9 @@ class LexicalHits(NamedTuple):
     ``rids``: int32[n <= k], by (score descending, rid ascending); only rows with at least one term.
     ``scores``: float64[n], > 0. ``match``: float64[n], 0..1, the share of the question's informativeness that the row
     holds. ``also_scores``, ``also_match``: float64[len(also)], 0.0 where no term matches or the row is not selected.
-    ``matched_terms``: query terms that occur in at least one row of the scope, in query order; ``idf`` and
-    ``document_frequency`` (rows of the scope with the term) of those. ``rows`` = rows of the scope that the index holds
-    (N of the idf), ``average_length`` their mean length in positions.
+    ``term_idf`` float64[t] and ``term_df`` int64[t] (rows of the scope with the term): of each of ``terms``, the
+    question's. ``rows`` = rows of the scope that the index holds (N of the idf), ``average_length`` their mean length
+    in positions.
     """
 
     rids: Int32
@@ -87,8 +87,23 @@ class LexicalHits(NamedTuple):
     match: Float64
     also_scores: Float64
     also_match: Float64
-    matched_terms: tuple[str, ...]
-    idf: tuple[float, ...]
-    document_frequency: tuple[int, ...]
+    term_idf: Float64
+    term_df: Int64
     rows: int
     average_length: float
+    terms: tuple[str, ...]
+
+    @property
+    def matched_terms(self) -> tuple[str, ...]:
+        """Terms that occur in at least one row of the scope, in query order."""
+        return tuple(term for term, rows in zip(self.terms, self.term_df.tolist(), strict=True) if rows)
+
+    @property
+    def idf(self) -> tuple[float, ...]:
+        """Of the matched terms."""
+        return tuple(self.term_idf[self.term_df > 0].tolist())
+
+    @property
+    def document_frequency(self) -> tuple[int, ...]:
+        """Of the matched terms."""
+        return tuple(self.term_df[self.term_df > 0].tolist())

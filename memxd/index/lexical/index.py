@@ -20,14 +20,15 @@ from memxd._fast.bm25_py import Bm25Kernel, Postings
 from memxd.errors import IndexUnavailableError, MemxdError
 from memxd.index.lexical import searching
 from memxd.index.lexical.child import ChildError
-from memxd.index.lexical.files import DamagedError, await_unlocked, set_aside, sync
+from memxd.index.lexical.files import SET_ASIDE, DamagedError, await_unlocked, exchange, set_aside
 from memxd.index.lexical.folding import Folding, refusal
 from memxd.index.lexical.hits import Float64, Int32, LexicalHits, Prior, QueryTerms, SelectedRows
 from memxd.index.lexical.rebuilding import build, entry_of
 from memxd.index.lexical.searching import FEW, Asked
 from memxd.index.lexical.segment import Committed, open_folder
+from memxd.index.lexical.snapshot import Frozen
 from memxd.index.lexical.stamp import stamp
-from memxd.index.lexical.state import Entry, Frozen, State
+from memxd.index.lexical.state import Entry, State
 from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, IndexStatus, TermMatch
 
 __all__ = ["Asked", "LexicalIndex"]
@@ -96,7 +97,7 @@ class LexicalIndex:
         except DamagedError as error:
             self._message = f"the keyword index was set aside and is built anew: {error}"
             _log.warning("%s", self._message)
-            set_aside(self._folder, self._directory / "broken")
+            set_aside(self._folder, self._directory / SET_ASIDE)
             committed = None
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return committed
@@ -251,11 +252,7 @@ class LexicalIndex:
         old = self._directory / "old"
         with self._folding.paused(deadline):
             committed = open_folder(fresh, self._stamp, self._bm25.kernel)
-            shutil.rmtree(old, ignore_errors=True)
-            if self._folder.exists():  # somebody may have removed it
-                self._folder.replace(old)
-            fresh.replace(self._folder)
-            sync(self._directory)
+            exchange(self._folder, fresh, old)
             with self._applying:
                 self._state.replace(committed, max(watermark, self._heard), self._journal or ())
                 self._journal = None

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from memxd._fast.bm25_py import Bm25Kernel, Part, Postings, Scored
 from memxd.index.lexical.hits import Int32, LexicalHits, Prior, QueryTerms, SelectedRows
-from memxd.index.lexical.state import Frozen
+from memxd.index.lexical.snapshot import Frozen
 from memxd.model import TermMatch
 
 #: Up to so many selected rows may be looked up one by one instead of reading lists.
@@ -54,8 +52,7 @@ def gather(frozen: Frozen, terms: Sequence[str]) -> list[Postings | None]:
     found: list[Postings | None] = []
     for segment in frozen.snapshot.loaded:
         segment.check()
-        find = segment.postings
-        found.extend([find(term) for term in terms])
+        found += segment.postings(terms)
     for lists in frozen.in_tails:
         found.extend(lists)
     return found
@@ -72,8 +69,8 @@ def score(
     also: Int32,
 ) -> Scored:
     """Ask the kernel, by the cheaper path."""
-    count = len(terms)
-    held, prior_rows = (np.zeros(count), 0.0) if prior is None else (prior.held, prior.rows)
+    count = len(terms.terms)
+    held, prior_rows = (None, 0.0) if prior is None else (prior.held, prior.rows)
     parts = frozen.parts(selection.scope_no)
     rids = selection.rids
     places = frozen.places
@@ -81,7 +78,7 @@ def score(
         places = None
     mask = selection.mask if places is None and len(rids) * _MASK_SHARE >= selection.capacity else None
     return bm25.kernel.score(
-        parts, postings, np.array(terms.weights), held, prior_rows, selection.scope_no, frozen.rows, frozen.total,
+        parts, postings, terms.weights, held, prior_rows, selection.scope_no, frozen.rows, frozen.total,
         rids, mask, places, also, frozen.also, bm25.k1, bm25.b, k,
     )  # fmt: skip
 
@@ -99,22 +96,7 @@ def _reading(parts: Sequence[Part], postings: Sequence[Postings | None], terms: 
 
 def hits(terms: QueryTerms, scored: Scored) -> LexicalHits:
     """The kernel's answer in the leg's words."""
-    matched, idf, df = terms.terms, scored.idf.tolist(), scored.df.tolist()
-    if 0 in df:
-        matched = tuple([term for term, rows in zip(matched, df, strict=True) if rows])
-        idf, df = [value for value, rows in zip(idf, df, strict=True) if rows], [rows for rows in df if rows]
-    return LexicalHits(
-        rids=scored.rids,
-        scores=scored.scores,
-        match=scored.match,
-        also_scores=scored.also,
-        also_match=scored.also_match,
-        matched_terms=matched,
-        idf=tuple(idf),
-        document_frequency=tuple(df),
-        rows=scored.rows,
-        average_length=scored.average,
-    )
+    return LexicalHits(*scored, terms.terms)
 
 
 def explain(

@@ -11,7 +11,7 @@ Used by ``state``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from memxd.index.lexical.codec import (
     POSTINGS,
     TERMS,
     Documents,
-    cut_list,
     map_words,
     read_documents,
     schema,
@@ -41,6 +40,8 @@ from memxd.index.lexical.hits import Bools, Int32
 #: Row ids are dense: one beyond this is not ours, and arrays by rid would not fit in memory.
 RID_LIMIT = 1 << 28
 _CACHED_TERMS = 50_000
+#: Of a term that was not asked for yet; no posting list is it.
+_UNKNOWN: Any = object()
 #: Files of postings up to so many bytes are read rather than mapped: no search has to ask whether they are still whole.
 _READ_BYTES = 4 << 20
 
@@ -129,30 +130,27 @@ class LoadedSegment:
         if not (self._whole or self._mapped.holds()):
             raise DamagedError(f"{self.segment_id} was cut short")
 
-    def postings(self, term: str) -> Postings | None:
-        """The documents of a term, None when no document has it. Raises DamagedError."""
+    def postings(self, terms: Sequence[str]) -> list[Postings | None]:
+        """The documents of each term, None when no document has it. Raises DamagedError."""
+        known = self._known
         try:
-            return self._known[term]
+            return [known[term] for term in terms]
         except KeyError:
-            found = self._find(term)
+            if not self._names.holds():
+                raise DamagedError(f"{self.segment_id} was cut short") from None
+        found = [known.get(term, _UNKNOWN) for term in terms]
+        return [self._find(term) if it is _UNKNOWN else it for term, it in zip(terms, found, strict=True)]
+
+    def _find(self, term: str) -> Postings | None:
+        try:
+            place = self._terms.find(term)
+            found = None if place is None else self._kernel.Postings.cut(self._words, *place, len(self.rids))
+        except ValueError as error:  # the sums were right at open: it was changed since
+            raise DamagedError(f"{self.segment_id} cannot be read ({error})") from error
         if len(self._known) >= _CACHED_TERMS:
             self._known.clear()
         self._known[term] = found
         return found
-
-    def _find(self, term: str) -> Postings | None:
-        if not self._names.holds():
-            raise DamagedError(f"{self.segment_id} was cut short")
-        try:
-            place = self._terms.find(term)
-        except Exception as error:  # the sums were right at open: what has changed since may fail in any way
-            raise DamagedError(f"{self.segment_id} cannot be read ({type(error).__name__}: {error})") from error
-        if place is None:
-            return None
-        try:
-            return self._kernel.Postings(*cut_list(self._words, *place), len(self))
-        except ValueError as error:
-            raise DamagedError(f"{self.segment_id}: {error}") from error
 
 
 def _in_order(documents: Documents) -> bool:

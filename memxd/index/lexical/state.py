@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memxd._fast.bm25_py import Bm25Kernel, Part, Postings, Segment
+from memxd._fast.bm25_py import Bm25Kernel
 from memxd.index.lexical.hits import Int32
 from memxd.index.lexical.segment import Committed, LoadedSegment
+from memxd.index.lexical.snapshot import Frozen, Snapshot
 from memxd.index.lexical.tail import Tail
 
 _NONE = -1
@@ -31,37 +32,6 @@ class Entry(NamedTuple):
     length: int
     scope_no: int
     revision: int
-
-
-class Snapshot(NamedTuple):
-    """The segments as of a moment: the committed ones, how many deaths of each count, the tails likewise."""
-
-    loaded: tuple[LoadedSegment, ...]
-    deaths: tuple[int, ...]
-    tails: tuple[tuple[Segment, int, int, int], ...]
-    numbers: Int32  # by number in ``State``: place among loaded and tails; the last one is -1, for "nowhere"
-    epoch: int  # which set of committed segments it is of
-
-
-class Frozen(NamedTuple):
-    """What one search sees. ``rows`` and ``total``: living rows of the scope and the sum of their lengths."""
-
-    snapshot: Snapshot
-    in_tails: list[list[Postings | None]]  # by tail and term
-    rows: int
-    total: int
-    places: Int32 | None  # int32[2m]: segment, then document of each selected row; None when they are many
-    also: Int32  # int32[2a]: likewise
-
-    def parts(self, scope_no: int) -> list[Part]:
-        """Each segment as the kernel takes it."""
-        snapshot = self.snapshot
-        parts: list[Part] = [
-            (segment.handle, deaths, *segment.range_of(scope_no))
-            for segment, deaths in zip(snapshot.loaded, snapshot.deaths, strict=True)
-        ]
-        parts.extend(snapshot.tails)
-        return parts
 
 
 @dataclass(slots=True)
@@ -189,6 +159,7 @@ class State:
             tuple((tail.segment(), tail.dead, 0, len(tail)) for tail in tails),
             numbers,
             self._epoch,
+            {},
         )
 
     def _places(self, snapshot: Snapshot, rids: Int32) -> Int32:

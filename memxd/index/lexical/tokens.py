@@ -41,18 +41,25 @@ _local = threading.local()
 
 def stem(word: str) -> str:
     """The Snowball English stem of a folded word of ASCII letters; others unchanged."""
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+    return _stem_letters(word) if word.isascii() and word.isalpha() else word
+
+
+def _stem_letters(word: str) -> str:
+    """The same of ASCII letters alone."""
+    if len(word) < 3:
         return word
-    made = getattr(_local, "stemmer", None)
-    if made is None:  # one for each thread: a stemmer holds the word it works on
-        made = _local.stemmer = Stemmer("english", 0)  # no cache: the analyzer has one
-    return str(made.stemWord(word))
+    try:
+        stemmer: Stemmer = _local.stemmer
+    except AttributeError:  # one for each thread: a stemmer holds the word it works on
+        stemmer = _local.stemmer = Stemmer("english", 0)  # no cache: the analyzer has one
+    stemmed: str = stemmer.stemWord(word)
+    return stemmed
 
 
 def word_terms(token: str) -> tuple[list[str], int]:
     """Terms of a word token (NFKC, apostrophes straight) and its length in positions: its words, at least 1."""
     if token.isascii() and token.isalpha() and (token.islower() or token.istitle() or token.isupper()):
-        return [stem(token.lower())[:TERM_LIMIT]], 1  # as below, for most words of most texts
+        return [_stem_letters(token.lower())[:TERM_LIMIT]], 1  # as below, for most words of most texts
     smallest: list[str] = []
     terms: list[str] = []
     for piece in _PIECE.findall(token):

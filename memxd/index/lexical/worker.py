@@ -139,12 +139,20 @@ def _is_damage(error: Exception) -> bool:
     return isinstance(error, FileNotFoundError) or not isinstance(error, OSError | BusyFolderError | MemoryError)
 
 
+def _step_back() -> None:
+    """Let others go first. A sandbox may refuse it: that is said in the daemon's log, and the work goes on."""
+    try:
+        os.nice(5)
+    except OSError as error:
+        print(f"memxd: the keyword index's writer does not step back behind others: {error}", file=sys.stderr)
+
+
 def main(arguments: list[str]) -> int:
     """FOLDER STAMP PARENT; 0 = the pipe ended, 1 = an error was reported, 3 = the folder is taken."""
     folder, stamp, parent = Path(arguments[0]), arguments[1], int(arguments[2])
     _die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    os.nice(5)
+    _step_back()
     speaker = Speaker(sys.stdout.buffer)
     try:
         held = lock(folder)

@@ -21,6 +21,7 @@ __all__ = [
     "free_number",
     "is_new",
     "remove",
+    "remove_older",
     "remove_others",
 ]
 
@@ -57,6 +58,14 @@ def remove(directory: Path, generation: int) -> None:
     """Remove the files of one generation."""
     for number, path in _numbered(directory):
         if number == generation:
+            path.unlink(missing_ok=True)
+
+
+def remove_older(directory: Path, generation: int) -> None:
+    """Remove the files of former generations: what a start found and did not believe. Of a later one, which may be in
+    the making, nothing."""
+    for number, path in _numbered(directory):
+        if number < generation:
             path.unlink(missing_ok=True)
 
 

@@ -140,8 +140,9 @@ class Generation:
         if self.rows.live < tuning.graph_min:
             return 0
         limit = min(tuning.tail_max, max(tuning.tail_min, tuning.tail_share * self.rows.live))
-        # Each extension writes the whole graph: while changes go on, it waits for a share that is worth it.
-        overdue = max(2 * limit, tuning.overdue_share * self.rows.live)
+        # Each extension takes a core from those who write and writes the whole graph: while changes go on, it waits
+        # until it is worth it.
+        overdue = max(tuning.overdue_min, tuning.overdue_share * self.rows.live)
         return 0 if self.tail <= limit else 2 if self.tail > overdue else 1
 
     def extended(self, directory: Path, tuning: VectorTuning, ended: Callable[[], bool]) -> Graph:

@@ -8,6 +8,7 @@ does not read the store. Called by the engine and, for changes, by the store's w
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,6 +35,10 @@ from memxd.model import NO_DEADLINE, Change, Deadline, IndexKind, IndexState, In
 __all__ = ["VectorIndex"]
 
 _DEFAULT = VectorTuning()
+#: So many changes at once are an import's, which keeps cores busy for a while (seconds) ...
+_BULK, _BULK_SECONDS = 8, 1.0
+#: ... so that with fewer cores a search is done sooner without the help of a thread that has to wait for one.
+_ROOMY = 4
 
 
 class VectorIndex:
@@ -41,7 +46,9 @@ class VectorIndex:
 
     def __init__(self, directory: Path, identity: Identity, dot: DotKernel, tuning: VectorTuning) -> None:
         self._dot = dot
-        self.helpers = dot.Helpers(tuning.cores or _cores())  #: threads of ``begin``, and how many searches there are
+        self._cores = tuning.cores or _cores()
+        self._bulk_until = 0.0
+        self.helpers = dot.Helpers(self._cores)  #: threads of ``begin``, and how many searches there are
         self._holder = Holder(directory, identity, load(directory, identity))
         self._renewal = Renewal(self._holder, tuning)
         self._upkeep = Upkeep(tuning, self._renewal.due, self._renewal.renew, self._renewal_failed)
@@ -85,26 +92,49 @@ class VectorIndex:
     def apply_all(self, changes: Sequence[Change]) -> None:
         """Take over rows' chunks, in order. Called by the writer thread only; idempotent, the last one wins.
 
-        A disk that refuses does not raise here, because the records are committed already: the index becomes FAILED,
-        says why, keeps its watermark and takes no further changes until it is rebuilt or opened again.
+        A disk that refuses does not raise here, because the records are committed already: the changes wait in memory,
+        the index answers nothing and keeps its watermark, until ``retry`` or the next change finds the disk willing.
+        What does not pass makes it FAILED until it is rebuilt or opened again.
         """
         holder = self._holder
+        if len(changes) >= _BULK:
+            self._bulk_until = time.monotonic() + _BULK_SECONDS
         with holder.lock:
             if holder.catch_up is not None:
                 holder.catch_up += changes
-            if holder.state is not IndexState.READY or holder.closed or not changes:
+            if holder.state is IndexState.FAILED or holder.closed or not changes:
                 return
-            if not self._took_new(changes):
-                for change in changes:
-                    try:
-                        holder.current.put(change)
-                    except (OSError, DimensionError) as error:
-                        cause = storage_error(error, "the vector file") if isinstance(error, OSError) else error
-                        holder.fail(f"revision {change.revision} was not taken: {cause}")
-                        return
-                    holder.watermark = max(holder.watermark, change.revision)
-                    holder.dirty = True
+            self._take([*holder.waiting, *changes] if holder.waiting else changes)
         self._upkeep.changed(bool(self._renewal.due()))
+
+    @property
+    def waits(self) -> bool:
+        """Whether changes wait for a disk that refused them."""
+        return bool(self._holder.waiting)
+
+    def retry(self) -> None:
+        """Take over what a disk refused, if it does not any more."""
+        holder = self._holder
+        with holder.lock:
+            if holder.waiting and not holder.closed:
+                self._take(holder.waiting)
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        """Take over all of them, or keep the rest for later."""
+        holder = self._holder
+        if not self._took_new(changes):
+            for place, change in enumerate(changes):
+                try:
+                    holder.current.put(change)
+                except (OSError, DimensionError) as error:
+                    if isinstance(error, OSError) and holder.current.whole():
+                        holder.wait(changes[place:], storage_error(error, "the vector file"))
+                    else:
+                        holder.fail(f"revision {change.revision} was not taken: {error}")
+                    return
+                holder.watermark = max(holder.watermark, change.revision)
+                holder.dirty = True
+        holder.willing()
 
     def _took_new(self, changes: Sequence[Change]) -> bool:
         """Take them over at once, if all of them bring vectors to rows that have none; else nothing changed."""
@@ -140,8 +170,10 @@ class VectorIndex:
         exact: bool = False,
         deadline: Deadline = NO_DEADLINE,
     ) -> Probe | None:
-        """Begin a ``search`` on another thread; None = not worth it or nobody is free. ``finish``, or ``drop`` of what
-        this answers, has to follow. Raises as ``search``."""
+        """Begin a ``search`` on another thread; None = not worth it, nobody is free, or an import has the cores.
+        ``finish``, or ``drop`` of what this answers, has to follow. Raises as ``search``."""
+        if self._cores < _ROOMY and time.monotonic() < self._bulk_until:
+            return None
         probe = self._probe(query, selection, k, exact, deadline)
         return probe if probe.hand_over(self.helpers, self._renewal.tuning.worth) else None
 
@@ -177,7 +209,9 @@ class VectorIndex:
         return np.ascontiguousarray(query, np.float32)
 
     def _how_it_ended(self) -> str:
-        return "closed" if self._holder.closed else "failed"
+        if self._holder.closed:
+            return "closed"
+        return self._holder.message if self._holder.waiting else "failed"
 
     def _snapshot(self) -> Snapshot:
         current = self._generation()
@@ -194,7 +228,10 @@ class VectorIndex:
         """Make the state durable: ``durable_watermark`` becomes the watermark as of the call. Any thread. Raises
         StorageFullError, StorageReadOnlyError, StorageFailedError or, before it begins, what ``deadline`` raises."""
         deadline.check()
+        self.retry()
         with self._holder.saving:
+            if self._holder.refused is not None:
+                raise self._holder.refused
             if self._holder.dirty and self._holder.state is IndexState.READY:
                 self._holder.save()
 

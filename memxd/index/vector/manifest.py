@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from memxd.failpoints import reach
 from memxd.index.durable import block_sums, write_whole
 from memxd.index.vector.files import MANIFEST
 from memxd.index.vector.rows import RECORD, Rows, RowView
@@ -171,6 +172,7 @@ class Saver:
         count = len(alive)
         _write_at(self._rows.records_path, self.saved * RECORD.itemsize, records)
         self._rows.sync()
+        reach("vector.data")
         begin = self.saved // BLOCK
         blocks = np.concatenate([self._blocks[:begin], vector_sums(self._rows.view(), begin * BLOCK, count)])
         xor, total = block_sums(records.view(np.uint8))

@@ -19,7 +19,10 @@ class VectorTuning:
     tail_share: float = 0.02  #: extend the graph when more than this share of the vectors is outside it ...
     tail_min: int = 2_000  #: ... and at least so many ...
     tail_max: int = 8_000  #: ... or when so many are, whatever the share
-    overdue_share: float = 0.05  #: while changes go on, wait for twice as many and for this share
+    overdue_min: int = (
+        24_000  #: while changes go on, wait for so many, which are still scanned in two milliseconds, ...
+    )
+    overdue_share: float = 0.05  #: ... or for this share, since each extension writes the whole graph
     dead_share: float = 0.10  #: begin a new generation when more than this share of the rows is dead ...
     dead_min: int = 1_024  #: ... and at least so many
     over_fetch: float = 1.5  #: selected rows that a first look must bring = k times this (and the chunks of a memory)
@@ -31,6 +34,9 @@ class VectorTuning:
     wide_fetch: int = 16  #: as ``some_fetch``, where few rows near the question are selected
     wide_share: float = 0.004  #: ... and at least this share of what the graph knows
     thin_share: float = 0.15  #: a selection of less than this share of the graph's rows is walked so wide always
+    lost_met: float = 6.0  #: who meets so many times what a first look keeps is far from everything ...
+    lost_far: float = 1.5  #: ... or whose nearest row is nearer to its own neighbours by so much ...
+    lost_most: int = 16  #: ... and is looked for up to so many times wider, until the best stay the same
     kept_cost: int = 24  #: keeping one row on a second look costs as much as scanning so many vectors
     worth: int = 2_000  #: memories of which a scan is worth being handed to another thread
     cores: int = 0  #: processors that searches may use; 0 = those that the process may

@@ -22,6 +22,7 @@ from memxd.index.vector.files import GRAPH, LINKS
 from memxd.index.vector.manifest import GraphFile
 from memxd.index.vector.rows import Rows
 from memxd.index.vector.tuning import VectorTuning
+from memxd.threads import Steady, at_rest, at_work
 
 __all__ = ["GraphBuildError", "Upkeep", "build_graph"]
 
@@ -51,7 +52,7 @@ class Upkeep:
         self._stop = threading.Event()
         self._last_change = time.monotonic()
         self._not_before = self._last_change + tuning.settle_seconds  # a start needs all cores for itself
-        self._thread = threading.Thread(target=self._run, name="memxd-vector", daemon=True)
+        self._thread = Steady(self._run, "memxd-vector", "has graphs of vectors built")
         self._thread.start()
 
     def changed(self, due: bool) -> None:
@@ -68,8 +69,10 @@ class Upkeep:
 
     def _run(self) -> None:
         while True:
+            at_rest()
             self._wake.wait()
             self._wake.clear()
+            at_work()
             while not self._stop.is_set() and self._due():
                 if not self._settled():
                     self._stop.wait(_POLL)
@@ -147,5 +150,7 @@ def _run(command: list[str], ended: Callable[[], bool]) -> dict[str, Any]:
     if child.returncode != 0:
         last = err.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         raise GraphBuildError(f"the building process ended with {child.returncode}: {last[0]}")
+    for line in err.decode(errors="replace").splitlines():
+        _log.info("building the graph: %s", line)
     told: dict[str, Any] = json.loads(out)
     return told

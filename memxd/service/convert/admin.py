@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memxd.model import BackupStep, EngineStatus, IndexStatus, Micros, ModelStatus, Progress, VerifyStep
+from memxd.model import (
+    SECOND,
+    BackupStep,
+    EngineStatus,
+    IndexStatus,
+    Micros,
+    ModelStatus,
+    ProcessStatus,
+    Progress,
+    VerifyStep,
+)
 from memxd.service.convert import values
 from memxd.v1 import admin_service_pb2
 
@@ -25,6 +35,25 @@ class ProcessFacts:
     data_dir: str
     time_zone: str
     libraries: Mapping[str, str] = field(default_factory=dict)
+
+
+def fill_process(message: admin_service_pb2.StatusResponse, process: ProcessStatus) -> None:
+    """Write threads, queues, the last error and the counts of calls."""
+    for thread in process.threads:
+        told = message.threads.add(
+            name=thread.name, role=thread.role, alive=thread.alive, working=thread.working, count=thread.count,
+            message=thread.message, cpu_seconds=thread.cpu,
+        )  # fmt: skip
+        if thread.age is not None:
+            values.fill_span(told.since, int(thread.age * SECOND))
+    for queue in process.queues:
+        message.queues.add(name=queue.name, depth=queue.depth, limit=queue.limit)
+    if process.last_error is not None:
+        message.last_error.where, message.last_error.message = process.last_error.where, process.last_error.message
+        values.fill_instant(message.last_error.at, process.last_error.at)
+    for each in process.calls:
+        count = message.calls.add(method=each.method, code=each.code, count=each.count)
+        values.fill_span(count.total, int(each.seconds * SECOND))
 
 
 def fill_status(

@@ -96,6 +96,9 @@ def filter_(request: Any, field: str = "filter") -> Filter:
         metadata=values.json_object(message.metadata, f"{field}.metadata"),
         states=values.enum_set(State, message.states, f"{field}.states"),
         ids=frozenset(message.ids),
+        importance_below=values.optional_number(message, "importance_below", f"{field}.importance_below"),
+        unused_since=values.optional_instant(message, "unused_since", f"{field}.unused_since"),
+        valid_until=_range(message.valid_until, f"{field}.valid_until") if message.HasField("valid_until") else None,
     )
 
 

@@ -116,6 +116,21 @@ def test_recall_is_at_least_99_percent_under_every_filter(
     assert bool(probes.asked) == (name != "five")
 
 
+@pytest.mark.parametrize("name", ["all", "half"])
+def test_recall_is_at_least_99_percent_where_nothing_is_near(
+    built: tuple[VectorIndex, np.ndarray, np.ndarray], probes: Probes, name: str
+) -> None:
+    index, _, topic = built
+    rng = np.random.default_rng(4)
+    found = 0
+    for query in unit(rng.standard_normal((60, D))):
+        selection = Selection(np.flatnonzero(FILTERS[name](rng, topic)).astype(np.int32), ROWS)
+        exact, approximate = index.search(query, selection, 30, exact=True), index.search(query, selection, 30)
+        found += len(np.intersect1d(approximate.rids, exact.rids))
+    assert found >= 0.99 * 30 * 60
+    assert len(probes.asked) == 60
+
+
 def test_exact_and_small_selections_never_ask_the_graph(
     built: tuple[VectorIndex, np.ndarray, np.ndarray], probes: Probes
 ) -> None:

@@ -319,7 +319,7 @@ def test_a_damaged_file_opens_empty_says_so_and_is_rebuilt(tmp_path: Path, file:
     last.close()
 
 
-def test_a_full_disk_fails_the_index_and_not_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_full_disk_refuses_waits_until_it_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path)
     vectors = fill(index, 10)
 
@@ -332,8 +332,37 @@ def test_a_full_disk_fails_the_index_and_not_the_writer(tmp_path: Path, monkeypa
             index.flush()
         assert index.available
         index.apply(stored(11, 11, vectors[:1]))
+        index.apply(stored(12, 12, vectors[1:2]))
+        assert (index.status().state, index.watermark) == (IndexState.REBUILDING, 10)
+        assert "full" in index.status().message
+        with pytest.raises(IndexUnavailableError, match="full"):
+            index.search(vectors[0], everything(20), 3)
+        with pytest.raises(StorageFullError):
+            index.flush()
+        index.retry()
+        assert index.waits
+    index.retry()
+    assert (index.status().state, index.watermark, index.waits) == (IndexState.READY, 12, False)
+    assert set(index.search(vectors[0], everything(20), 2).rids.tolist()) == {0, 11}
+    index.flush()
+    index.close()
+
+
+def test_a_disk_that_fails_again_and_again_fails_the_index_until_it_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_index(tmp_path)
+    vectors = fill(index, 10)
+
+    def broken(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", broken)
+        index.apply(stored(11, 11, vectors[:1]))
+        for _ in range(10):
+            index.retry()
     assert (index.status().state, index.watermark) == (IndexState.FAILED, 10)
-    assert "full" in index.status().message
     index.apply(stored(12, 12, vectors[:1]))
     assert index.watermark == 10
     with pytest.raises(IndexUnavailableError):

@@ -153,12 +153,16 @@ def test_every_condition_of_a_filter_is_read() -> None:
         importance_min=0,
         states=[memory_pb2.MEMORY_STATE_ARCHIVED],
         ids=["x"],
+        importance_below=1,
+        unused_since=timestamp_pb2.Timestamp(seconds=3),
+        valid_until=memory_pb2.TimeRange(end=timestamp_pb2.Timestamp(seconds=4)),
     )
     message.metadata.update({"k": "v"})
     read = memory.filter_(pb.CountRequest(filter=message))
     assert read.types == {MemoryType.SEMANTIC}
     assert (read.tags_any, read.tags_all, read.tags_none) == ({"a"}, {"b"}, {"c"})
     assert (read.created, read.event) == (TimeRange(start=1_000_000), TimeRange(end=2_000_000))
+    assert (read.importance_below, read.unused_since, read.valid_until) == (1.0, 3_000_000, TimeRange(end=4_000_000))
     assert (read.importance_min, read.metadata, read.states, read.ids) == (0.0, {"k": "v"}, {State.ARCHIVED}, {"x"})
 
 
@@ -168,6 +172,8 @@ def test_every_condition_of_a_filter_is_read() -> None:
         (memory_pb2.Filter(types=[0]), "filter.types[0]"),  # type: ignore[list-item]
         (memory_pb2.Filter(states=[1, 9]), "filter.states[1]"),  # type: ignore[list-item]
         (memory_pb2.Filter(importance_min=float("nan")), "filter.importance_min"),
+        (memory_pb2.Filter(importance_below=float("nan")), "filter.importance_below"),
+        (memory_pb2.Filter(unused_since=timestamp_pb2.Timestamp(nanos=-1)), "filter.unused_since"),
         (
             memory_pb2.Filter(created=memory_pb2.TimeRange(start=timestamp_pb2.Timestamp(nanos=-1))),
             "filter.created.start",

@@ -139,3 +139,12 @@ def test_an_absent_scope_and_absent_parts_mean_default() -> None:
     assert values.scope(pb.GetRequest()) == Scope("default", "default")
     assert values.scope(pb.GetRequest(scope=memory_pb2.Scope(user_id="u"))) == Scope("default", "u")
     assert values.scope(pb.GetRequest(scope=memory_pb2.Scope(agent_id=""))) == Scope("", "default")
+
+
+def test_a_vector_whose_sum_overflows_is_read_without_a_warning() -> None:
+    large = [3e38, 3e38, -3e38]
+    read = values.vector_or_none(large, "vector")
+    assert read is not None
+    assert len(read) == 3
+    with pytest.raises(InvalidArgumentError, match=r"vector\[1\]"):
+        values.vector_or_none([1.0, float("inf"), float("-inf")], "vector")
