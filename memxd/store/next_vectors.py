@@ -9,7 +9,7 @@ Part of every transaction; called by the engine's reembedding.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -80,7 +80,18 @@ class NextReads(ChangeReads, ReadBase):
         )
         return sorted(rows, key=lambda row: row.rid)
 
-    def next_changes(self, rids: Sequence[int] | None = None) -> Iterator[Change]:
+    def count_public(self) -> int:
+        """How many memories are not private."""
+        [found] = self._connection.execute("SELECT count(*) FROM memories WHERE private = 0").fetchone()
+        return int(found)
+
+    def rids_since(self, revision: int) -> list[int]:
+        """The rids that the log of changes names after ``revision``, each once."""
+        self.write_late()
+        found = self._connection.execute("SELECT DISTINCT rid FROM changes WHERE revision > ?", (revision,))
+        return [rid for (rid,) in found.fetchall()]
+
+    def next_changes(self, rids: Sequence[int] | None = None) -> Generator[Change, None, None]:
         """Memories with their next vectors, as an index of them takes them over; those of ``rids`` also when they have
         none or are gone. None = all that have some, by rid."""
         if rids is not None:
@@ -148,14 +159,11 @@ class NextWrites(NextReads, WriteBase):
 
         The last thing in its transaction: what the same commit brought of the former model does not reach an index.
         """
-        self.changes[:] = [
-            replace(change, chunks=None if change.chunks is None else (), dead_vids=()) for change in self.changes
-        ]
+        self.changes[:] = [replace(change, chunks=None, dead_vids=()) for change in self.changes]
         execute = self._connection.execute
         lacks = execute(f"SELECT m.rid FROM memories AS m WHERE m.vector_pending = 0 AND {_LACKS}").fetchall()
         has = execute(
-            "SELECT m.rid FROM memories AS m INDEXED BY memories_pending "
-            f"WHERE m.vector_pending = 1 AND NOT ({_LACKS})"
+            f"SELECT m.rid FROM memories AS m INDEXED BY memories_pending WHERE m.vector_pending = 1 AND NOT ({_LACKS})"
         ).fetchall()
         for pending, found in ((1, lacks), (0, has)):
             for (rid,) in found:
