@@ -40,7 +40,7 @@ from memxd.threads import on_vital_death
 
 if TYPE_CHECKING:
     from memxd._fast import KernelChoice
-    from memxd.embed import Embedder
+    from memxd.embed import Embedder, EmbedSettings
     from memxd.embed.settings import Backend
     from memxd.engine.engine import Engine
     from memxd.service.calls import CallLog
@@ -223,6 +223,7 @@ def _opening_embedder(config: Config, stack: ExitStack) -> Callable[[], Embedder
 
 def _open_engine(config: Config, stack: ExitStack, embedder: Callable[[], Embedder]) -> Engine:
     from memxd._fast import load_kernels
+    from memxd.embed import open_former
     from memxd.engine.engine import Engine, Tuning
     from memxd.engine.ids import system_clock, uuid7_factory
     from memxd.engine.profiles import RankingDefaults
@@ -238,6 +239,7 @@ def _open_engine(config: Config, stack: ExitStack, embedder: Callable[[], Embedd
         ids=uuid7_factory(),
         tuning=Tuning(k1=config.bm25_k1, b=config.bm25_b, ranking=ranking),
         readers=config.workers,
+        former=lambda model_id: open_former(model_id, _embed_settings(config), config.data_dir),
     )
     stack.callback(engine.close)
     facts = {"kernels": kernels.name, "model": embedder().info.id, "data_dir": str(config.data_dir)}
@@ -246,9 +248,15 @@ def _open_engine(config: Config, stack: ExitStack, embedder: Callable[[], Embedd
 
 
 def _open_embedder(config: Config) -> Embedder:
-    from memxd.embed import EmbedSettings, open_embedder
+    from memxd.embed import open_embedder
 
-    settings = EmbedSettings(
+    return open_embedder(_embed_settings(config), config.data_dir)
+
+
+def _embed_settings(config: Config) -> EmbedSettings:
+    from memxd.embed import EmbedSettings
+
+    return EmbedSettings(
         backend=cast("Backend", config.embedder),
         model=config.model,
         threads=config.embed_threads,
@@ -262,7 +270,6 @@ def _open_embedder(config: Config) -> Embedder:
         openai_window=config.openai_window,
         openai_timeout=config.openai_timeout,
     )
-    return open_embedder(settings, config.data_dir)
 
 
 def _drain(config: Config, gate: Gate, server: Server, signals: Signals) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memxd.cli import process
+from memxd.cli.model_change import words
 from memxd.cli.render import Column, Output, local, size
 from memxd.cli.scope import DAEMON, Session, verb
 from memxd.cli.usage import Command, summary
@@ -98,6 +99,7 @@ def _summary(out: Output, found: DaemonStatus) -> None:
             ("memories", f"{engine.memories:,} in {scopes}, {_count(engine.links, 'link')}{pending}"),
             ("revision", f"{engine.revision:,}"),
             ("model", f"{model.id} ({model.backend}{variant}, {model.dimension} dimensions, {where})"),
+            ("new model", "" if engine.model_change is None else words(engine.model_change)),
             ("model says", model.message or ("" if model.available else "not available")),
             ("kernels", "compiled" if engine.kernels == "c" else "plain Python (slower)"),
             ("time zone", found.time_zone),

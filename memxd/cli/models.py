@@ -1,18 +1,21 @@
 """``memx models``: which embedding models this machine has, adding, choosing and verifying one.
 
-Owns the flags and the printing. Everything about model files is
-``memxd/embed/models.py``, imported inside the functions, since it is heavy. Works on the files, without a daemon.
+Owns the flags and the printing. Everything about model files is ``memxd/embed/models.py``, imported inside the
+functions, since it is heavy. Works on the files; a running daemon is asked how far a change of model is, and restarted
+for one.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from memxd.cli import model_change
 from memxd.cli.render import Column, size
-from memxd.cli.scope import Session, verb
+from memxd.cli.scope import DAEMON, Session, verb
 
 if TYPE_CHECKING:
     from memxd.config import Config
@@ -33,12 +36,20 @@ Name = Annotated[str | None, typer.Argument(help="Its name, or a folder's path (
 
 
 def register(app: typer.Typer) -> None:
-    group = typer.Typer(help="The embedding models on this machine.", no_args_is_help=True, rich_markup_mode=None)
-    verb(group, "list", takes=_FILES)(list_models)
+    group = typer.Typer(help="The embedding models on this machine.", cls=_ListAlone, rich_markup_mode=None)
+    verb(group, "list", takes=DAEMON)(list_models)
     verb(group, "add", takes=_FILES)(add)
-    verb(group, "use", takes=_FILES)(use)
+    verb(group, "use", takes=DAEMON)(use)
     verb(group, "verify", takes=_FILES)(verify)
     app.add_typer(group, name="models")
+
+
+class _ListAlone(TyperGroup):
+    """``memx models`` alone lists."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {"--help", *self.commands}
+        return list(super().parse_args(ctx, args if known & set(args[:1]) else ["list", *args]))
 
 
 def _config() -> Config:
@@ -48,14 +59,18 @@ def _config() -> Config:
 
 
 def list_models(session: Session) -> None:
-    """List them; the one the daemon uses after its next start is marked."""
+    """List them: the chosen one is marked, a change under way is told, files are looked through."""
     from memxd.embed import models
 
     config = _config()
     found = models.list_models(config.data_dir)
-    current = models.find_model(config.data_dir, config.model).name
+    current = _chosen(config)
+    daemon = model_change.running(session)
     if session.out.as_json:
-        session.out.json({"models": [{**_plain(m), "in_use": m.name == current} for m in found]})
+        facts: dict[str, Any] = {"models": [{**_plain(m), "in_use": m.name == current} for m in found]}
+        if daemon is not None:
+            facts |= {"serving": daemon[0], "change": daemon[1]}
+        session.out.json(facts)
         return
     session.out.table(
         _COLUMNS,
@@ -68,11 +83,33 @@ def list_models(session: Session) -> None:
                 str(m.window_tokens),
                 m.variant,
                 size(m.size_bytes),
-                m.problem,
+                m.problem or _damage(config, m.name),
             )
             for m in found
         ],
     )
+    if current == "":
+        session.out.note(f"the settings choose none of these: embedder {config.embedder}")
+    if daemon is not None:
+        session.out.line(f"the daemon answers with {daemon[0].id}")
+        if daemon[1] is not None:
+            session.out.line(f"every memory is embedded again, {model_change.words(daemon[1])}")
+
+
+def _chosen(config: Config) -> str:
+    """The name of the model that the settings name; "" for one that is no model on this machine."""
+    from memxd.embed import models
+
+    return models.find_model(config.data_dir, config.model).name if config.embedder == "onnx" else ""
+
+
+def _damage(config: Config, name: str) -> str:
+    """What is wrong with its files by their checksums."""
+    from memxd.embed import models
+    from memxd.embed.convert import NAME
+
+    damaged = models.damaged_model_files(config.data_dir, "" if name == NAME else name)
+    return f"missing or damaged: {', '.join(damaged)}" if damaged else ""
 
 
 def _plain(model: object) -> dict[str, object]:
@@ -99,21 +136,40 @@ def add(
         )
 
 
-def use(session: Session, name: Annotated[str, typer.Argument(help='Its name; "default" = memxd\'s own.')]) -> None:
-    """Write the choice to the config file; the daemon takes it at its next start."""
+def use(
+    session: Session,
+    name: Annotated[str, typer.Argument(help="Its name, or a folder's path; \"default\" = memxd's own.")],
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every memory is embedded again.")] = False,
+    no_restart: Annotated[bool, typer.Option("--no-restart", help="Only write the choice down.")] = False,
+) -> None:
+    """Choose a model. The daemon is restarted for it and embeds every memory again, while it serves."""
     from memxd.config import config_file, process_environ
     from memxd.embed import models
     from memxd.operation.config_file import write_settings
 
     name = "" if name == "default" else name
-    model = models.find_model(_config().data_dir, name)
+    config = _config()
+    model = models.find_model(config.data_dir, name)
     path = config_file(process_environ())
-    write_settings(path, {"model": name})
+    write_settings(path, {"model": name} | ({} if config.embedder == "onnx" else {"embedder": "onnx"}))
+    ended = 0 if no_restart else model_change.restart(session)
+    facts: dict[str, Any] = {"model": name, "id": model.id, "config_file": str(path), "restarted": bool(ended)}
+    change = None
+    if ended or wait:
+        change = session.client.status(max_scopes=0).engine.model_change
+        if wait and change is not None:
+            change = model_change.wait(session)
     if session.out.as_json:
-        session.out.json({"model": name, "id": model.id, "config_file": str(path)})
+        session.out.json({**facts, "change": change})
         return
-    session.out.line(f"{model.name} is chosen in {path}; restart the daemon to use it")
-    session.out.note("vectors of another model are set aside: until they are made anew, questions find by words only")
+    session.out.line(f"{model.name} is chosen in {path}")
+    if change is not None:
+        session.out.line(f"every memory is embedded again, {model_change.words(change)}")
+        session.out.note("memx models tells how far it is")
+    elif ended or wait:
+        session.out.line("the daemon uses it for every memory")
+    else:
+        session.out.note("the daemon takes it at its next start, and embeds every memory again while it serves")
 
 
 def verify(session: Session, name: Name = None) -> None:

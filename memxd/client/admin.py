@@ -17,12 +17,14 @@ from memxd.client import convert, values
 from memxd.client.call import ADMIN_SERVICE, Bound, Call
 from memxd.model import (
     CallCount,
+    ChangePhase,
     EngineStatus,
     IndexKind,
     IndexState,
     IndexStatus,
     LastError,
     Micros,
+    ModelChange,
     ModelStatus,
     ProcessStatus,
     QueueStatus,
@@ -97,6 +99,7 @@ def _status(message: pb.StatusResponse) -> DaemonStatus:
         free_bytes=sizes.free_bytes,
         schema_version=message.schema_version,
         ranking=dict(message.ranking),
+        model_change=_change(message.model_change) if message.HasField("model_change") else None,
     )
     return DaemonStatus(
         version=message.version,
@@ -146,6 +149,19 @@ def _index(message: pb.IndexStatus) -> IndexStatus:
         dead_entries=message.dead_entries,
         size_bytes=message.size_bytes,
         stamp=message.stamp,
+        message=message.message,
+    )
+
+
+def _change(message: pb.ModelChange) -> ModelChange:
+    return ModelChange(
+        from_id=message.from_id,
+        to_id=message.to_id,
+        to_dimension=message.to_dimension,
+        phase=convert.member(ChangePhase, message.phase),
+        done=message.done,
+        total=message.total,
+        former_serves=message.former_serves,
         message=message.message,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from memxd.embed.base import Embedder, Matrix, ModelInfo, Span, Vector
 from memxd.embed.factory import import_backend, open_embedder
+from memxd.embed.former import open_former
 from memxd.embed.hashing import HashingEmbedder
 from memxd.embed.settings import EmbedSettings
 
@@ -22,4 +23,5 @@ __all__ = [
     "Vector",
     "import_backend",
     "open_embedder",
+    "open_former",
 ]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from memxd.embed.convert import NAME, OUTPUT_SHA256, is_intact, model_id
-from memxd.embed.default_model import open_default, wheel_folder
+from memxd.embed.convert import NAME, OUTPUT_SHA256, expected_manifest, is_intact, model_id
+from memxd.embed.default_model import default_folder, open_default, wheel_folder
 from memxd.embed.e5_graph import Variant
 from memxd.embed.folders import install_folder, models_lock, models_root
 from memxd.embed.loaded import LoadedModel, fingerprint, model_files
@@ -89,6 +89,17 @@ def open_model(data_dir: Path, name: str) -> tuple[LoadedModel, str]:
             f"model {name} computes other vectors than when it was added (cosine {worst:.4f}): add it again"
         )
     return model, f"{origin} model {model.manifest.id}"
+
+
+def open_by_id(data_dir: Path, id: str) -> LoadedModel | None:
+    """The installed model whose vectors carry this id, None when there is none. ModelFileError when it is damaged."""
+    for variant in _VARIANTS:
+        if id == model_id(variant):
+            return LoadedModel.open_checked(default_folder(data_dir, variant), expected_manifest(variant), id)
+    for model in list_models(data_dir):
+        if model.origin == "added" and model.id == id:
+            return open_model(data_dir, model.name)[0]
+    return None
 
 
 def add_model(data_dir: Path, folder: Path, *, overwrite: bool = False) -> InstalledModel:

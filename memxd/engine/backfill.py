@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 
-from memxd.engine.embedding import embed_contents
-from memxd.engine.vectors import Vectors
+from memxd.engine.embedding import NewChunk, embed_contents
+from memxd.engine.vectors import Space, Vectors
 from memxd.errors import CancelledError, EmbedderUnavailableError, MemxdError
 from memxd.model import Change, Deadline, RowFeatures
-from memxd.store import Row, Store
+from memxd.store import Row, Store, WriteTxn
 from memxd.text import content_hash
 from memxd.threads import Steady, at_rest, at_work
 
@@ -40,14 +41,23 @@ class Backfill:
 
     def start(self) -> None:
         """Take over what a former run left pending, and begin."""
+        self._take_over()
+        self._thread.start()
+        self._wake.set()
+
+    def renew(self) -> None:
+        """Another model serves: look anew at what is pending, and give it vectors."""
+        with self._lock:
+            self._waiting.clear()
+        self._take_over()
+        self._wake.set()
+
+    def _take_over(self) -> None:
         after = 0
         while rows := self._pending(after, 1_000):
             with self._lock:
                 self._waiting.update({row.rid: row.scope_no for row in rows})
             after = rows[-1].rid
-        if self._vectors.matched:
-            self._thread.start()
-            self._wake.set()
 
     def stop(self) -> None:
         """End the thread; what is pending stays so in the store."""
@@ -110,21 +120,25 @@ class Backfill:
 
     def _drain(self) -> None:
         after = done = 0
+        space = self._vectors.current
+        if not space.matched:
+            return  # every memory is embedded again, these as well
         until_stop = Deadline(is_cancelled=lambda: self._stop)
-        while not self._stop and (rows := self._pending(after, BATCH)):
+        while not (self._stop or space.over) and (rows := self._pending(after, BATCH)):
             after = rows[-1].rid
             for row in rows:
-                if self._stop:
+                if self._stop or space.over:
                     return
                 if row.rid not in self._waiting:
                     continue  # erased, completed or made private since the batch was read
-                chunks = embed_contents(self._vectors.embedder, [row.memory.content], until_stop)[0]
+                chunks = embed_contents(space.embedder, [row.memory.content], until_stop)[0]
                 hashed = content_hash(row.memory.content)
-                self._store.write(
-                    lambda txn, rid=row.rid, made=chunks, seen=hashed: txn.set_vectors(  # type: ignore[misc]
-                        rid, made, content_hash=seen
-                    )
-                )
+                self._store.write(partial(_complete, space, row.rid, chunks, hashed))
                 done += 1
         if done:
             log.info("completed %d pending vectors", done)
+
+
+def _complete(space: Space, rid: int, chunks: tuple[NewChunk, ...], hashed: int, txn: WriteTxn) -> None:
+    if not space.over:
+        txn.set_vectors(rid, chunks, content_hash=hashed)

@@ -23,7 +23,7 @@ from memxd.index.lexical.analyzer import query_terms
 from memxd.index.lexical.hits import LexicalHits, Prior, QueryTerms
 from memxd.index.lexical.searching import Asked
 from memxd.index.selection import Selection
-from memxd.index.vector import Probe, VectorHits
+from memxd.index.vector import Probe, VectorHits, VectorIndex
 from memxd.model import Deadline, Degradation, DegradedCause, IndexKind, Mode
 from memxd.text import cjk_share
 
@@ -78,7 +78,7 @@ class Candidates:
 class _Look:
     """One look for candidates under way; what a leg could not do is told in ``degraded``, by meaning first."""
 
-    __slots__ = ("deadline", "degraded", "hits", "plan", "question", "selection", "vector", "words")
+    __slots__ = ("deadline", "degraded", "hits", "index", "plan", "question", "selection", "vector", "words")
 
     def __init__(
         self,
@@ -87,9 +87,10 @@ class _Look:
         vector: NDArray[np.float32] | None,
         selection: Selection,
         deadline: Deadline,
+        index: VectorIndex,
     ) -> None:
         self.plan, self.question, self.vector, self.selection = plan, question, vector, selection
-        self.deadline = deadline
+        self.deadline, self.index = deadline, index
         self.degraded: list[Degradation] = []
         self.hits: VectorHits | None = None
         self.words: LexicalHits | None = None
@@ -117,10 +118,11 @@ class Legs:
 
         Raises IndexUnavailableError when no leg that was asked can answer.
         """
-        helpers = self._indexes.vector.helpers
+        index = self._indexes.vector  # one for the whole question: another may take its place meanwhile
+        helpers = index.helpers
         helpers.enter()
         try:
-            look = _Look(plan, analyse(query), vector, selection, deadline)
+            look = _Look(plan, analyse(query), vector, selection, deadline, index)
             begun = self._begin(look)
             legs, chunks = self._in_turn(look, lap) if begun is None else self._at_once(look, begun, lap)
         finally:
@@ -175,13 +177,13 @@ class Legs:
             return None
         try:
             self._indexes.require(IndexKind.VECTOR)
-            plan, index = look.plan, self._indexes.vector
-            return index.begin(look.vector, look.selection, plan.candidates, exact=plan.exact, deadline=look.deadline)
+            plan, within = look.plan, look.selection
+            return look.index.begin(look.vector, within, plan.candidates, exact=plan.exact, deadline=look.deadline)
         except IndexUnavailableError:
             return None
 
     def _by_meaning(self, look: _Look, begun: Probe | None) -> VectorHits | None:
-        plan, index = look.plan, self._indexes.vector
+        plan, index = look.plan, look.index
         if look.vector is None or plan.mode is Mode.KEYWORD:
             return None
         try:
@@ -218,7 +220,7 @@ class Legs:
         """Of the hits by words, with the number of each one's best chunk."""
         if look.vector is None or look.words is None or not len(look.words.rids):
             return None, _NO_RIDS
-        return self._indexes.vector.cosines(look.vector, look.words.rids)
+        return look.index.cosines(look.vector, look.words.rids)
 
 
 def _completed(

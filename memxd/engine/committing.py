@@ -132,7 +132,7 @@ def _new_row(item: Ready) -> NewRow:
         new.valid_until,
         new.private,
         new.source,
-        None if item.embedding.pending else item.embedding.chunks,
+        item.embedding.to_store,
         terms=item.terms,
         content_hash=item.digest,
         fold_hash=item.fold,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memxd.embed import Embedder
 from memxd.engine.content import is_blank, public_text
 from memxd.engine.validate import fail
-from memxd.engine.vectors import Vectors
+from memxd.engine.vectors import Space
 from memxd.errors import ModelMismatchError
 from memxd.failpoints import reach
 from memxd.model import Deadline
@@ -28,10 +28,17 @@ NewChunk = tuple[int, int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """The chunks of one content. ``pending`` = the vectors are still to be made."""
+    """The chunks of one content, made in ``space``. ``pending`` = the vectors are still to be made."""
 
     chunks: tuple[NewChunk, ...]
     pending: bool = False
+    space: Space | None = None
+
+    @property
+    def to_store(self) -> tuple[NewChunk, ...] | None:
+        """What the transaction stores, None = pending: also what was made of a model that is over. Ask within it."""
+        over = self.space is not None and self.space.over
+        return None if self.pending or over else self.chunks
 
 
 def to_bytes(vector: NDArray[np.float32]) -> bytes:
@@ -59,19 +66,17 @@ def embed_contents(embedder: Embedder, contents: Sequence[str], deadline: Deadli
     return [tuple((a, b, to_bytes(next(rows))) for a, b in cuts) for cuts in spans]
 
 
-def own_vector(
-    vectors: Vectors, field: str, vector: Sequence[float] | memoryview, model_id: str
-) -> NDArray[np.float32]:
+def own_vector(space: Space, field: str, vector: Sequence[float] | memoryview, model_id: str) -> NDArray[np.float32]:
     """A caller's vector, checked and brought to unit length: float32 [dimension].
 
     Raises InvalidArgumentError for a wrong length, numbers that are not finite, or length zero, and ModelMismatchError
     when it is of another model.
     """
-    info = vectors.embedder.info
-    if not vectors.matched:
+    info = space.embedder.info
+    if not space.matched:
         raise ModelMismatchError(
             f"{field} cannot be compared: the stored vectors are of another model than the daemon's",
-            metadata={"model_id": vectors.stored_model, "dimension": str(vectors.stored_dimension)},
+            metadata={"model_id": space.stored_model, "dimension": str(space.stored_dimension)},
         )
     if model_id != info.id:
         raise ModelMismatchError(

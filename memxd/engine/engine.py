@@ -26,6 +26,7 @@ from memxd.engine.indexes import Indexes
 from memxd.engine.links import Links
 from memxd.engine.profiles import RankingDefaults
 from memxd.engine.records import Records
+from memxd.engine.reembedding import Reembedding
 from memxd.engine.search import Searching
 from memxd.engine.storing import Storing
 from memxd.engine.validate import integer
@@ -42,7 +43,6 @@ from memxd.model import (
     IndexKind,
     IndexState,
     IndexStatus,
-    ModelStatus,
     Progress,
 )
 from memxd.store import Store
@@ -83,6 +83,7 @@ class Engine:
         store: Store,
         indexes: Indexes,
         vectors: Vectors,
+        target: Embedder,
         kernels: Kernels,
         clock: Clock,
         tuning: Tuning,
@@ -96,8 +97,9 @@ class Engine:
         backfill = Backfill(store, vectors)
         store.on_commit = _both(indexes.on_commit, backfill.noticed)
         backfill.start()
-        self._closing = _way_out(store, indexes, backfill)
         courtesy = self.courtesy = Courtesy()
+        self._reembedding = Reembedding(store, indexes, vectors, target, courtesy, backfill.renew)
+        self._closing = _way_out(store, indexes, backfill, self._reembedding)
         indexes.between = courtesy.step_aside
         store.give_way(courtesy.step_aside)
         storing = Storing(store, vectors, courtesy)
@@ -123,8 +125,9 @@ class Engine:
         self.backup = Backups(store).backup
         self.verify = Verifying(store, indexes).verify
         self.compact = Compacting(store, indexes, directory / "index").compact
-        self.export = Exporting(store, vectors).export
+        self.export = Exporting(store).export
         self.import_lines = Importing(store, vectors, courtesy).import_lines
+        self._reembedding.start()
 
     @classmethod
     def open(
@@ -137,12 +140,14 @@ class Engine:
         ids: IdFactory,
         tuning: Tuning | None = None,
         readers: int = 8,
+        former: Callable[[str], Embedder | None] = lambda _id: None,
     ) -> Engine:
         """Open the store in ``directory``, catch the indexes up and begin to serve.
 
         The caller keeps ownership of ``embedder`` (close it after the engine); a function that gives it is called when
-        it is needed, which is late, unless the store is empty. Raises StartupError and the store's errors, and what
-        that function raises; a damaged index is no reason to fail.
+        it is needed, which is late, unless the store is empty. ``former`` opens the model that the store's vectors are
+        of, if it is not that one (None: it is not to be had); the engine closes it. Raises StartupError and the store's
+        errors, and what that function raises; a damaged index is no reason to fail.
         """
         tuning = tuning or Tuning()
         store = Store.open(directory, clock=clock, ids=ids, readers=readers, look=False)
@@ -170,13 +175,13 @@ class Engine:
             raise
         try:
             looking.result()
-            vectors = open_vectors(store, _made(embedder))
+            vectors = open_vectors(store, _made(embedder), former)
         except BaseException:
             indexes.stop()
             store.close()
             indexes.close()
             raise
-        return cls(directory, store, indexes, vectors, kernels, clock, tuning)
+        return cls(directory, store, indexes, vectors, _made(embedder), kernels, clock, tuning)
 
     # -- administration --------------------------------------------------------------------------------------------
 
@@ -195,7 +200,7 @@ class Engine:
             links=totals.links,
             vectors_pending=totals.vectors_pending,
             indexes=indexes,
-            model=self._model_status(),
+            model=self._vectors.current.status(),
             kernels=self._kernels.name,
             scopes=tuple((s.scope, s.total, s.active) for s in scopes),
             scope_count=totals.scopes,
@@ -205,27 +210,15 @@ class Engine:
             free_bytes=shutil.disk_usage(self._directory).free,
             schema_version=self._store.schema_version,
             ranking=self._tuning.public(),
+            model_change=self._reembedding.status(),
         )
 
     def _index_status(self, status: IndexStatus) -> IndexStatus:
         """The vector index works, but is of no use, while its model is not the embedder's."""
-        if status.kind is not IndexKind.VECTOR or self._vectors.matched:
+        space = self._vectors.current
+        if status.kind is not IndexKind.VECTOR or space.matched:
             return status
-        return replace(status, state=IndexState.MISMATCHED, message=self._vectors.mismatch().message)
-
-    def _model_status(self) -> ModelStatus:
-        info = self._vectors.embedder.info
-        return ModelStatus(
-            id=info.id,
-            dimension=info.dimension,
-            window_tokens=info.window_tokens,
-            backend=info.backend,
-            variant=info.variant,
-            remote=info.remote,
-            available=self._vectors.embedder.available,
-            message=self._vectors.embedder.message,
-            tau=info.tau,
-        )
+        return replace(status, state=IndexState.MISMATCHED, message=space.mismatch().message)
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> int:
         """Write counters and indexes out; returns the revision every index file then reflects."""
@@ -245,13 +238,14 @@ def _made(embedder: Embedder | Callable[[], Embedder]) -> Embedder:
     return embedder() if callable(embedder) else embedder
 
 
-def _way_out(store: Store, indexes: Indexes, backfill: Backfill) -> ExitStack:
+def _way_out(store: Store, indexes: Indexes, backfill: Backfill, reembedding: Reembedding) -> ExitStack:
     """What closing does: no more background work, then the writer drains, then the index files are written."""
     closing = ExitStack()
     closing.callback(indexes.close)
     closing.callback(store.close)
     closing.callback(indexes.stop)
     closing.callback(backfill.stop)
+    closing.callback(reembedding.stop)
     return closing
 
 

@@ -13,6 +13,7 @@ from memxd.engine.candidates import Candidates
 from memxd.engine.indexes import Indexes
 from memxd.engine.profiles import Plan
 from memxd.engine.ranking import Ranked
+from memxd.engine.vectors import Vectors
 from memxd.index.selection import Selection
 from memxd.model import Explanation, Factor, TermMatch
 from memxd.store import Row
@@ -24,10 +25,9 @@ FOLDED_IDS = 20
 class Explainer:
     """Explains. One per engine; holds no state of a search."""
 
-    def __init__(self, indexes: Indexes, remote: bool) -> None:
-        """``remote``: the embedder is not this machine's, so private memories are kept from it."""
+    def __init__(self, indexes: Indexes, vectors: Vectors) -> None:
         self._indexes = indexes
-        self._remote = remote
+        self._vectors = vectors
 
     def explain(
         self,
@@ -75,7 +75,7 @@ class Explainer:
             keyword_rank=int(ranked.keyword_rank[at]) or None,
             terms=terms,
             chunk=None if found is None else _chunk(found, ranked, at),
-            notes=_notes(row, found, self._remote),
+            notes=_notes(row, found, self._vectors.embedder.info.remote),
             folded=len(folded),
             folded_ids=tuple(folded_ids[int(ranked.rids[p])] for p in folded if int(ranked.rids[p]) in folded_ids)[
                 :FOLDED_IDS

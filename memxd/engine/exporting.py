@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from memxd.engine import validate
 from memxd.engine.lines import header_line, link_line, memory_line, version_line
-from memxd.engine.vectors import Vectors
 from memxd.model import NO_DEADLINE, Deadline, ExportStep, Scope
 from memxd.store import BEGINNING, Place, Store, Whole
 
@@ -24,9 +23,8 @@ _PART_BYTES = 512 * 1024
 class Exporting:
     """The verb ``export``."""
 
-    def __init__(self, store: Store, vectors: Vectors) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._vectors = vectors
 
     def export(
         self, scope: Scope, include_private: bool = False, vectors: bool = False, deadline: Deadline = NO_DEADLINE
@@ -46,8 +44,11 @@ class Exporting:
         left_out = 0 if include_private else private
         total -= left_out
         done, place = 0, BEGINNING
-        while page := self._memories(number, place, include_private, vectors, deadline):
-            for part in _parts(self._lines(whole) for whole in page):
+        while True:
+            page, model_id = self._memories(number, place, include_private, vectors, deadline)
+            if not page:
+                break
+            for part in _parts(self._lines(whole, model_id) for whole in page):
                 yield ExportStep(part, done, max(total, done))
             done += len(page)
             place = Place(page[-1].memory.created_at, page[-1].memory.id)
@@ -57,13 +58,16 @@ class Exporting:
 
     def _memories(
         self, number: int, place: Place, include_private: bool, vectors: bool, deadline: Deadline
-    ) -> list[Whole]:
+    ) -> tuple[list[Whole], str]:
+        """The next page, and the model that its vectors are of: of the same snapshot."""
         with self._store.read(deadline) as read:
-            return read.export_memories(number, place, _PAGE, private=include_private, vectors=vectors)
+            page = read.export_memories(number, place, _PAGE, private=include_private, vectors=vectors)
+            return page, read.meta_get("model_id") or ""
 
-    def _lines(self, whole: Whole) -> bytes:
+    @staticmethod
+    def _lines(whole: Whole, model_id: str) -> bytes:
         memory = whole.memory
-        lines = [memory_line(memory, whole.chunks, self._vectors.stored_model)]
+        lines = [memory_line(memory, whole.chunks, model_id)]
         lines += [version_line(memory.id, n, version) for n, version in enumerate(whole.versions, start=1)]
         return b"".join(lines)
 

@@ -21,7 +21,7 @@ from memxd.engine.reading_lines import MemoryLine, named, read_line
 from memxd.engine.stream import ahead
 from memxd.engine.taking import Item, State, take_all
 from memxd.engine.validate import fail
-from memxd.engine.vectors import Vectors
+from memxd.engine.vectors import Space, Vectors
 from memxd.errors import DuplicateLinkError, DuplicateMemoryError, EmbedderUnavailableError, MemxdError
 from memxd.index.lexical.analyzer import document_terms
 from memxd.model import NO_DEADLINE, Conflict, Deadline, ImportStep, LineRefusal, Scope
@@ -80,7 +80,8 @@ class Importing:
         try:
             item.line = read_line(item.raw, scope)
             if isinstance(item.line, MemoryLine):
-                item.chunks = self._own_chunks(item.line)
+                item.space = self._vectors.current
+                item.chunks = _own_chunks(item.line, item.space)
                 item.terms = document_terms(public_text(item.line.memory.content))
         except MemxdError as error:
             if error.metadata.get("field", "").startswith("header."):
@@ -109,26 +110,14 @@ class Importing:
             state.lines, **counts, refused=state.refused, refusals=refusals, revision=self._store.revision
         )
 
-    def _own_chunks(self, line: MemoryLine) -> tuple[NewChunk, ...] | None:
-        """The vectors that came along, when they are of our model; None = to be made."""
-        info = self._vectors.embedder.info
-        if not line.chunks or not self._vectors.matched or line.model_id != info.id:
-            return None
-        for n, (_, _, raw) in enumerate(line.chunks):
-            if len(raw) != 2 * info.dimension:
-                raise fail(f"chunks[{n}].vector", f"must have {info.dimension} numbers of two bytes")
-            length = float(np.linalg.norm(np.frombuffer(raw, "<f2").astype(np.float64)))
-            if not 0.99 <= length <= 1.01:
-                raise fail(f"chunks[{n}].vector", "must be of unit length")
-        return line.chunks
-
     def _embed(self, scope: Scope, conflict: Conflict, items: list[Item], deadline: Deadline) -> None:
         """Make the vectors of memories that are new or will be replaced."""
+        space = self._vectors.current
         lacking = [
             (item, item.line.memory)
             for item in items
             if isinstance(item.line, MemoryLine) and item.refusal is None and item.chunks is None
-            if self._vectors.may_embed(item.line.memory.private)
+            if space.may_embed(item.line.memory.private)
         ]
         if not lacking:
             return
@@ -137,14 +126,28 @@ class Importing:
         if conflict is not Conflict.REPLACE:
             lacking = [(item, memory) for item, memory in lacking if memory.id not in known]
         try:
-            made = embed_contents(self._vectors.embedder, [memory.content for _, memory in lacking], deadline)
+            made = embed_contents(space.embedder, [memory.content for _, memory in lacking], deadline)
         except EmbedderUnavailableError as error:
             log.warning("importing %d memories without vectors: %s", len(lacking), error.message)
             return
         for (item, _), chunks in zip(lacking, made, strict=True):
-            item.chunks = chunks
+            item.chunks, item.space = chunks, space
 
 
 def _refusal(item: Item) -> LineRefusal:
     assert item.refusal is not None
     return LineRefusal(item.number, *named(item.raw), item.refusal.reason, item.refusal.message)
+
+
+def _own_chunks(line: MemoryLine, space: Space) -> tuple[NewChunk, ...] | None:
+    """The vectors that came along, when they are of our model; None = to be made."""
+    info = space.embedder.info
+    if not line.chunks or not space.matched or line.model_id != info.id:
+        return None
+    for n, (_, _, raw) in enumerate(line.chunks):
+        if len(raw) != 2 * info.dimension:
+            raise fail(f"chunks[{n}].vector", f"must have {info.dimension} numbers of two bytes")
+        length = float(np.linalg.norm(np.frombuffer(raw, "<f2").astype(np.float64)))
+        if not 0.99 <= length <= 1.01:
+            raise fail(f"chunks[{n}].vector", "must be of unit length")
+    return line.chunks

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from memxd._fast import Kernels
 from memxd.engine.rebuilding import Index, Rebuilding, public
+from memxd.engine.vector_places import VectorPlaces
 from memxd.errors import CancelledError, MemxdError
 from memxd.failpoints import reach
 from memxd.index.columns import Columns
@@ -58,12 +59,12 @@ class Indexes:
     """Columns, vectors and words. ``open`` returns when searches may begin; see the class's verbs for the rest."""
 
     def __init__(
-        self, store: Store, clock: Clock, columns: Columns, vector: VectorIndex, lexical: LexicalIndex
+        self, store: Store, clock: Clock, columns: Columns, vector: VectorIndex, words: LexicalIndex, at: VectorPlaces
     ) -> None:
-        self.columns, self.vector, self.lexical = columns, vector, lexical
+        self.columns, self.vector, self.lexical, self.places = columns, vector, words, at
         self._store, self._clock = store, clock
         by_kind: dict[IndexKind, Index] = {IndexKind.COLUMNS: columns, IndexKind.VECTOR: vector}
-        self._by_kind = by_kind | {IndexKind.KEYWORD: lexical}
+        self._by_kind = by_kind | {IndexKind.KEYWORD: words}
         #: Called by the writer thread between two steps of a long commit: searches may go first.
         self.between: Callable[[], None] = lambda: None
         self._stop = threading.Event()
@@ -86,21 +87,19 @@ class Indexes:
         b: float,
     ) -> Indexes:
         """Open all three below ``directory``, catch up with the store and begin to follow it."""
-        folders = [directory / n for n in ("columns", "vector", "keyword")]
-        for folder in folders:
-            clear_way(folder)
+        columns_folder, words = directory / "columns", directory / "keyword"
+        clear_way(columns_folder)
+        clear_way(words)
 
         def opened() -> Indexes:
             mine = store.identity
-            vector = partial(
-                VectorIndex.open, folders[1], model_id=model_id, dimension=dimension, dot=kernels.dot, database_id=mine
-            )
-            lexical = partial(LexicalIndex.open, folders[2], kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
+            places = VectorPlaces(directory, mine, kernels.dot)
+            lexical = partial(LexicalIndex.open, words, kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
             # Reading and summing up files is done without the interpreter's lock.
             with ThreadPoolExecutor(2, "memxd-open-index") as beside:
-                opening = beside.submit(vector), beside.submit(lexical)
-                columns = Columns.open(folders[0], database_id=mine, kernel=kernels.choose)
-            return cls(store, clock, columns, opening[0].result(), opening[1].result())
+                opening = beside.submit(places.open, model_id, dimension), beside.submit(lexical)
+                columns = Columns.open(columns_folder, database_id=mine, kernel=kernels.choose)
+            return cls(store, clock, columns, opening[0].result(), opening[1].result(), places)
 
         self = opened()
         if self._ahead():
@@ -279,6 +278,14 @@ class Indexes:
     def status(self) -> tuple[IndexStatus, ...]:
         """How each index is, in the order of IndexKind."""
         return tuple(self._rebuilding.status(kind) for kind in IndexKind)
+
+    def use_vector(self, index: VectorIndex) -> VectorIndex:
+        """Put the index of another model in the place of the present one, which is answered. On the writer thread."""
+        former, self.vector = self.vector, index
+        self._by_kind[IndexKind.VECTOR] = index
+        self._rebuilding.mark_whole(IndexKind.VECTOR)
+        self.places.exchange()
+        return former
 
     def stop(self) -> None:
         """Stop the threads of this module; rebuilds end early and begin again at the next start."""

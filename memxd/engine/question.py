@@ -18,7 +18,7 @@ from memxd.engine.embedding import own_vector
 from memxd.engine.indexes import Indexes
 from memxd.engine.narrowing import Narrowing
 from memxd.engine.profiles import Plan, RankingDefaults, resolve
-from memxd.engine.vectors import Vectors
+from memxd.engine.vectors import Space, Vectors
 from memxd.errors import EmbedderUnavailableError, IndexUnavailableError
 from memxd.index.selection import Selection
 from memxd.model import Clock, Deadline, Degradation, DegradedCause, IndexKind, Limits, Mode, SearchQuery, View
@@ -46,7 +46,7 @@ class Watch:
 @dataclass(slots=True)
 class Question:
     """One search under way. ``asked_at`` in microseconds; ``degraded`` grows as steps must do without something.
-    ``scope_no`` is known once the rows are selected."""
+    ``scope_no`` is known once the rows are selected. ``space``: of the question's vector and the stored ones."""
 
     query: SearchQuery
     plan: Plan
@@ -54,6 +54,7 @@ class Question:
     asked_at: int
     min_relevance: float
     watch: Watch
+    space: Space
     degraded: list[Degradation] = field(default_factory=list)
     scope_no: int | None = None
 
@@ -91,12 +92,13 @@ class Asking:
             raise validate.fail("as_of", "does not go together with filter.states")
         validate.integer("expand_links", query.expand_links, 0, 0, Limits.EXPAND_LINKS)
         k = validate.integer("k", query.k, Limits.K_DEFAULT, 1, Limits.K)
+        space = self._vectors.current
         plan = resolve(
             query.ranking,
             mode=query.mode,
             k=k,
             exact=query.exact,
-            model_tau=self._vectors.embedder.info.tau,
+            model_tau=space.embedder.info.tau,
             defaults=self._defaults,
         )
         now = self._clock()
@@ -107,24 +109,25 @@ class Asking:
             now if query.asked_at is None else query.asked_at,
             validate.ratio("min_relevance", query.min_relevance, 0.0),
             Watch(),
+            space,
         )
 
     def embed(self, state: Question, deadline: Deadline) -> NDArray[np.float32] | None:
         """The question's vector; None when it is not wanted or cannot be had (told in ``degraded``)."""
         query = state.query
         if query.vector is not None:
-            return own_vector(self._vectors, "vector", query.vector, query.model_id)
+            return own_vector(state.space, "vector", query.vector, query.model_id)
         if query.model_id:
             raise validate.fail("model_id", "names the model of vector, which is absent")
         if state.plan.mode is Mode.KEYWORD or state.plan.whole_scope:
             return None
-        if not self._vectors.matched:
+        if not state.space.matched:
             if state.plan.mode is Mode.VECTOR:
-                raise IndexUnavailableError(f"{self._vectors.difference}; mode keyword still answers")
-            state.degraded.append(self._vectors.mismatch())
+                raise IndexUnavailableError(f"{state.space.difference}; mode keyword still answers")
+            state.degraded.append(state.space.mismatch())
             return None
         try:
-            return self._vectors.embedder.embed_query(query.query, deadline)
+            return state.space.embedder.embed_query(query.query, deadline)
         except EmbedderUnavailableError as error:
             if state.plan.mode is Mode.VECTOR:
                 raise

@@ -90,27 +90,29 @@ _ranked = quick(Ranked)
 class Ranker:
     """Ranks. One per engine; holds no state of a search but the columns' arrays as it hands them to the kernel."""
 
-    def __init__(self, indexes: Indexes, kernels: Kernels, model: ModelInfo) -> None:
+    def __init__(self, indexes: Indexes, kernels: Kernels) -> None:
         self._indexes = indexes
         self._rank = kernels.rank
         self._known: dict[Reference, RankColumns] = {}
-        self._band = Band(model.cosine_low, model.cosine_high, model.cosine_shift_cjk, model.cosine_shift_cross)
+        self._bands: dict[str, Band] = {}  # by model
 
-    def rank(self, plan: Plan, found: Candidates, now: int) -> Ranked:
+    def rank(self, model: ModelInfo, plan: Plan, found: Candidates, now: int) -> Ranked:
         """Order the candidates of both legs."""
-        rules = self._rules(plan, now, found.vector_asked, found.keyword_asked, found.question.script)
+        rules = self._rules(
+            self._band(model), plan, now, found.vector_asked, found.keyword_asked, found.question.script
+        )
         ranking = self._rank.rank_legs(found.legs, self._columns(plan), rules)
         count = ranking.ids.shape[1]
         return _ranked(
             ranking.ids, ranking.values, ranking.kept, count, ranking.best_cosine, ranking.best_relevance
         )  # fmt: skip
 
-    def rank_scope(self, plan: Plan, selection: Selection, now: int) -> Ranked:
+    def rank_scope(self, model: ModelInfo, plan: Plan, selection: Selection, now: int) -> Ranked:
         """Order the whole selection by recency, frequency and importance: for plans without relevance.
 
         Of a large one the best are kept, twice as many as asked for at least, since some may be gone from the store.
         """
-        rules = self._rules(plan, now, False, False, 0)
+        rules = self._rules(self._band(model), plan, now, False, False, 0)
         ranking = self._rank.rank_all(selection.rids, _NO_RIDS, _NO_RIDS, self._columns(plan), rules, 2 * plan.k)
         count = ranking.ids.shape[1]
         ids, values = np.empty((5, count), np.int32), np.zeros((len(LEG_VALUES), count))
@@ -118,7 +120,16 @@ class Ranker:
         values[0], values[3:11] = np.nan, ranking.values  # rrf to score; no cosine, no words, no relevance
         return Ranked(ids, values, ranking.kept, ranking.ranked, -1.0, 0.0)
 
-    def _rules(self, plan: Plan, now: int, vector_asked: bool, keyword_asked: bool, script: int) -> RankRules:
+    def _band(self, model: ModelInfo) -> Band:
+        band = self._bands.get(model.id)
+        if band is None:
+            band = Band(model.cosine_low, model.cosine_high, model.cosine_shift_cjk, model.cosine_shift_cross)
+            self._bands[model.id] = band
+        return band
+
+    def _rules(
+        self, band: Band, plan: Plan, now: int, vector_asked: bool, keyword_asked: bool, script: int
+    ) -> RankRules:
         return RankRules(
             _FUSIONS[plan.fusion],
             vector_asked,
@@ -131,8 +142,8 @@ class Ranker:
             plan.half_life,
             plan.normalise,
             int(plan.dedup),
-            self._band.edges,
-            self._band.shifts(script),
+            band.edges,
+            band.shifts(script),
             WORD_SHARE,
             RELEVANCE,
         )

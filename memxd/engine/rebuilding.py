@@ -79,6 +79,11 @@ class Rebuilding:
         self._failed.add(kind)
         self._deaf.add(kind)
 
+    def mark_whole(self, kind: IndexKind) -> None:
+        """Another index, which lacks nothing, has taken the place of this kind's."""
+        for marks in (self._failed, self._unready, self._deaf):
+            marks.discard(kind)
+
     def is_deaf(self, kind: IndexKind) -> bool:
         """Whether changes are to pass the index by: what it misses comes with its rebuild."""
         return kind in self._deaf

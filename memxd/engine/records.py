@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from memxd.engine import paging, validate
 from memxd.engine.canonical import digest
-from memxd.engine.embedding import NewChunk, embed_contents
+from memxd.engine.embedding import Embedding, embed_contents
 from memxd.engine.idempotency import Retry
 from memxd.engine.indexes import Indexes
 from memxd.engine.vectors import Vectors
@@ -45,6 +45,8 @@ from memxd.store import Cursor, Row, Store, WriteTxn
 Rids: TypeAlias = list[int]
 
 log = logging.getLogger(__name__)
+
+_PENDING = Embedding((), pending=True)
 
 #: A page stops before its texts pass this, which leaves room for ids, times and framing below 3.5 MiB.
 PAGE_BYTES = 3 * 1024 * 1024
@@ -170,25 +172,26 @@ class Records:
         if row is None:
             raise not_found(wanted)
         self._check_revision(row, expected_revision)
-        chunks = self._chunks(row.memory, new, deadline)
+        made = self._embedded(row.memory, new, deadline)
 
         def commit(txn: WriteTxn) -> StoreAnswer:
-            return retry.once(txn, lambda: self._update_in(txn, clean, wanted, new, expected_revision, chunks))
+            return retry.once(txn, lambda: self._update_in(txn, clean, wanted, new, expected_revision, made))
 
         return self._store.write(commit, deadline)
 
-    def _chunks(self, memory: Memory, patch: Patch, deadline: Deadline) -> tuple[NewChunk, ...] | None:
-        """Vectors of the new content; None when it does not change or they must wait."""
+    def _embedded(self, memory: Memory, patch: Patch, deadline: Deadline) -> Embedding:
+        """Vectors of the new content; pending when it does not change or they must wait."""
         if "content" not in patch.mask or patch.content == memory.content:
-            return None
+            return _PENDING
         private = patch.private if "private" in patch.mask else memory.private
-        if not self._vectors.may_embed(private):
-            return None
+        space = self._vectors.current
+        if not space.may_embed(private):
+            return _PENDING
         try:
-            return embed_contents(self._vectors.embedder, [patch.content], deadline)[0]
+            return Embedding(embed_contents(space.embedder, [patch.content], deadline)[0], space=space)
         except EmbedderUnavailableError as error:
             log.warning("updating a memory without a vector: %s", error.message)
-            return None
+            return _PENDING
 
     def _update_in(
         self,
@@ -197,7 +200,7 @@ class Records:
         id: str,
         patch: Patch,
         expected_revision: int | None,
-        chunks: tuple[NewChunk, ...] | None,
+        made: Embedding,
     ) -> tuple[StoreAnswer, Rids]:
         row = txn.get(scope, id)
         if row is None:
@@ -207,7 +210,7 @@ class Records:
         after = replace(row.memory, **fields)
         validate.validity("memory", after.event_at, after.valid_until)
         self._check_duplicate(txn, row, after, patch.mask)
-        changed = txn.update(row.rid, fields, chunks=chunks)
+        changed = txn.update(row.rid, fields, chunks=made.to_store)
         return StoreAnswer(changed.memory, txn.revision()), [row.rid]
 
     @staticmethod

@@ -8,6 +8,7 @@ from ever inventing a hit. Called by the engine's face.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
@@ -47,6 +48,8 @@ from memxd.model.quick import quick
 from memxd.store import ReadTxn, Row, Store
 
 _hit = quick(Hit)
+#: Until another model has taken the place of the one that a search began with.
+_GLANCE_SECONDS = 0.001
 #: Rows with their position among the candidates, best first.
 Placed: TypeAlias = list[tuple[int, Row]]
 
@@ -68,11 +71,18 @@ class Searching:
         self._indexes = indexes
         self._asking = Asking(store, indexes, vectors, clock, defaults, pending_in)
         self._legs = Legs(indexes)
-        self._ranker = Ranker(indexes, kernels, vectors.embedder.info)
-        self._explainer = Explainer(indexes, vectors.embedder.info.remote)
+        self._ranker = Ranker(indexes, kernels)
+        self._explainer = Explainer(indexes, vectors)
 
     def search(self, query: SearchQuery, deadline: Deadline = NO_DEADLINE) -> SearchAnswer:
         """Answer one question. Errors as the contract names them."""
+        while (answer := self._try(query, deadline)) is None:
+            deadline.check()
+            time.sleep(_GLANCE_SECONDS)
+        return answer
+
+    def _try(self, query: SearchQuery, deadline: Deadline) -> SearchAnswer | None:
+        """None: the model changed meanwhile, so that question and vectors may be of two spaces."""
         state = self._asking.prepare(query)
         vector = self._asking.embed(state, deadline)
         state.watch.lap("embed")
@@ -81,10 +91,17 @@ class Searching:
         if not len(selection):
             return self._nothing(state, RejectReason.EMPTY, revision)
         if state.plan.whole_scope:
-            ranked = self._ranker.rank_scope(state.plan, selection, state.asked_at)
+            ranked = self._ranker.rank_scope(state.space.embedder.info, state.plan, selection, state.asked_at)
             found = None
         else:
-            found, ranked = self._gather(state, vector, selection, deadline)
+            try:
+                found, ranked = self._gather(state, vector, selection, deadline)
+            except Exception:
+                if state.space.over:
+                    return None
+                raise
+            if state.space.over:
+                return None
             state.degraded.extend(found.degraded)
         state.watch.lap("rank")
         reason = self._reject(state, found, ranked)
@@ -121,7 +138,7 @@ class Searching:
         plan = state.plan
         while True:
             found = self._legs.gather(plan, state.query.query, vector, selection, deadline, state.watch.lap)
-            ranked = self._ranker.rank(plan, found, state.asked_at)
+            ranked = self._ranker.rank(state.space.embedder.info, plan, found, state.asked_at)
             if ranked.kept.size >= plan.k or found.most < plan.candidates or plan.profile is not Profile.BALANCED:
                 return found, ranked
             plan = replace(plan, candidates=4 * plan.candidates)

@@ -111,9 +111,10 @@ class Storing:
         retry = Retry.of(clean_scope, rpc, request_id, clean)
         digest, fold = content_hash(clean.content), fold_hash(clean.content)
         if new.vector is not None:
-            vector = own_vector(self._vectors, "memory.vector", new.vector, new.model_id)
+            space = self._vectors.current
+            vector = own_vector(space, "memory.vector", new.vector, new.model_id)
             chunk = (0, len(clean.content), to_bytes(vector))
-            return Ready(clean_scope, clean, retry, Embedding((chunk,)), digest=digest, fold=fold)
+            return Ready(clean_scope, clean, retry, Embedding((chunk,), space=space), digest=digest, fold=fold)
         if new.model_id:
             raise validate.fail("memory.model_id", "names the model of memory.vector, which is absent")
         return Ready(clean_scope, clean, retry, Embedding((), pending=True), digest=digest, fold=fold)
@@ -150,20 +151,19 @@ class Storing:
 
     def _embed(self, items: list[Ready], deadline: Deadline) -> None:
         """Give the items their vectors; those that cannot have any now stay pending."""
+        space = self._vectors.current
         lacking = [
-            item
-            for item in items
-            if item.embedding.pending and not item.skipped and self._vectors.may_embed(item.new.private)
+            item for item in items if item.embedding.pending and not item.skipped and space.may_embed(item.new.private)
         ]
         if not lacking:
             return
         try:
-            made = embed_contents(self._vectors.embedder, [item.new.content for item in lacking], deadline)
+            made = embed_contents(space.embedder, [item.new.content for item in lacking], deadline)
         except EmbedderUnavailableError as error:
             log.warning("storing %d memories without vectors: %s", len(lacking), error.message)
             return
         for item, chunks in zip(lacking, made, strict=True):
-            item.embedding = Embedding(chunks)
+            item.embedding = Embedding(chunks, space=space)
 
 
 #: Holds a place in a list of answers until the real one is there.

@@ -15,6 +15,7 @@ from typing import Any
 
 from memxd.engine.embedding import NewChunk
 from memxd.engine.reading_lines import Line, MemoryLine, VersionLine
+from memxd.engine.vectors import Space
 from memxd.errors import DuplicateLinkError, DuplicateMemoryError, MemoryNotFoundError, MemxdError
 from memxd.model import Conflict, Deadline, Link, Memory, Scope
 from memxd.store import Store, Taken, Terms, Whole, WriteTxn
@@ -39,6 +40,12 @@ class Item:
     chunks: tuple[NewChunk, ...] | None = None
     terms: Terms | None = None
     refusal: MemxdError | None = None
+    space: Space | None = None  # of the vectors
+
+    @property
+    def to_store(self) -> tuple[NewChunk, ...] | None:
+        """The vectors, None = pending: also those of a model that is over. Ask within the transaction."""
+        return None if self.space is not None and self.space.over else self.chunks
 
 
 @dataclass(slots=True)
@@ -137,13 +144,13 @@ def _memories_in(txn: WriteTxn, state: State, run: Sequence[Item]) -> list[Outco
     for item, line in zip(run, lines, strict=True):
         memory = line.memory
         if memory.id not in known:
-            fresh.append(Taken(memory, item.chunks, item.terms))
+            fresh.append(Taken(memory, item.to_store, item.terms))
             outcomes.append(Outcome.ADDED)
             continue
         txn.import_all(fresh)  # first, so that revisions are in the order of lines
         fresh = []
         try:
-            outcomes.append(_memory_in(txn, state.conflict, memory, item.chunks))
+            outcomes.append(_memory_in(txn, state.conflict, memory, item.to_store))
         except DuplicateMemoryError as refusal:  # raised before anything was written
             outcomes.append(refusal)
     txn.import_all(fresh)
@@ -161,7 +168,7 @@ def _committer(state: State, item: Item) -> Callable[[WriteTxn], Outcome]:
         def take_memory(txn: WriteTxn) -> Outcome:
             outcome: Outcome | None = None
             try:
-                outcome = _memory_in(txn, state.conflict, memory, item.chunks)
+                outcome = _memory_in(txn, state.conflict, memory, item.to_store)
             finally:
                 state.note(memory.id, outcome)
             return outcome

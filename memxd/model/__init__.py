@@ -22,6 +22,7 @@ from memxd.model.base import DAY, SECOND, Clock, IdFactory, Json, Limits, Micros
 from memxd.model.changes import Change, Chunk, RowFeatures
 from memxd.model.deadline import NO_DEADLINE, Deadline
 from memxd.model.enums import (
+    ChangePhase,
     Dedup,
     DegradedCause,
     Direction,
@@ -45,6 +46,7 @@ from memxd.model.status import (
     EngineStatus,
     IndexStatus,
     LastError,
+    ModelChange,
     ModelStatus,
     Problem,
     ProcessStatus,
@@ -63,6 +65,7 @@ __all__ = [
     "BackupStep",
     "CallCount",
     "Change",
+    "ChangePhase",
     "Chunk",
     "Clock",
     "Conflict",
@@ -93,6 +96,7 @@ __all__ = [
     "MemoryType",
     "Micros",
     "Mode",
+    "ModelChange",
     "ModelStatus",
     "NewMemory",
     "Order",

@@ -101,6 +101,13 @@ class DegradedCause(IntEnum):
     VECTORS_PENDING = 5
 
 
+class ChangePhase(IntEnum):
+    """How far a change of the embedding model is."""
+
+    EMBEDDING = 1
+    INDEXING = 2
+
+
 class IndexKind(IntEnum):
     """A derived index."""
 

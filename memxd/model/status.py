@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memxd.model.base import Micros
-from memxd.model.enums import IndexKind, IndexState
+from memxd.model.enums import ChangePhase, IndexKind, IndexState
 from memxd.model.nouns import Scope
 
 
@@ -45,6 +45,24 @@ class ModelStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelChange:
+    """A change of the embedding model under way; ``done`` of ``total`` memories have vectors of the next one.
+
+    ``former_serves``: the former model is here still and answers meanwhile; else words do. ``message``: what holds it
+    up, "" = nothing.
+    """
+
+    from_id: str
+    to_id: str
+    to_dimension: int
+    phase: ChangePhase
+    done: int
+    total: int
+    former_serves: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStatus:
     """How the engine is; the service adds process facts."""
 
@@ -63,6 +81,7 @@ class EngineStatus:
     free_bytes: int
     schema_version: int
     ranking: Mapping[str, float]
+    model_change: ModelChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

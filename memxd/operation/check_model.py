@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 
 from memxd.config import Config
 from memxd.errors import ModelFileError
-from memxd.model import ModelStatus
+from memxd.model import ModelChange, ModelStatus
 from memxd.operation.findings import Finding, note, ok, problem
 
 _CONNECT_SECONDS = 5.0
 _WORDS_ONLY = "memories are kept and found by words only, marked degraded, until it is there again"
 
 
-def check_model(config: Config, running: ModelStatus | None) -> list[Finding]:
-    """The model in use; ``running`` is what a daemon reports of it."""
+def check_model(config: Config, running: ModelStatus | None, change: ModelChange | None = None) -> list[Finding]:
+    """The model in use; ``running`` is what a daemon reports of it, ``change`` of a change to it."""
     if config.embedder == "hashing":
         text, reason = "the embedder is `hashing`", "it knows words, not meaning: it is there for tests"
         return [problem("model", text, reason, "choose the model on board", _set("embedder=onnx"))]
@@ -26,7 +26,16 @@ def check_model(config: Config, running: ModelStatus | None) -> list[Finding]:
     if running is not None and not running.available:
         reason = running.message or _WORDS_ONLY
         found.append(problem("model", "the running daemon cannot embed", reason, "see the log", "memx service logs"))
-    return found
+    return found + ([] if change is None else [_check_change(change)])
+
+
+def _check_change(change: ModelChange) -> Finding:
+    """A change of model under way."""
+    text = f"every memory is embedded again for {change.to_id}: {change.done:,} of {change.total:,}"
+    meanwhile = "the former model answers" if change.former_serves else "memories are found by words only"
+    if change.message:
+        return problem("model", f"{text}; held up: {change.message}", meanwhile, "see to that model", "memx models")
+    return note("model", text, f"until it is done {meanwhile}", "wait for it", "memx models")
 
 
 def _check_files(config: Config) -> list[Finding]:

@@ -34,7 +34,7 @@ def diagnose(environ: Mapping[str, str]) -> list[Finding]:
     if daemon is not None:
         found += check_daemon(daemon, config.data_dir)
     found += check_indexes(daemon, config.socket)
-    found += check_model(config, engine.model if engine else None)
+    found += check_model(config, engine.model if engine else None, engine.model_change if engine else None)
     found += check_kernels(engine.kernels if engine else None)
     return [*found, *service]
 

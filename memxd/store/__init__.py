@@ -10,6 +10,7 @@ from memxd.store.exporting import BEGINNING, Place, Whole
 from memxd.store.importing import Taken
 from memxd.store.inserting import NewRow
 from memxd.store.jobs import Queued
+from memxd.store.next_vectors import NextModel
 from memxd.store.store import Store
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import (
@@ -36,6 +37,7 @@ __all__ = [
     "Manifest",
     "NewChunk",
     "NewRow",
+    "NextModel",
     "Place",
     "Queued",
     "ReadTxn",

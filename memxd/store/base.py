@@ -180,6 +180,9 @@ class WriteBase(ReadBase):
         self.changes: list[Change] = []
         self._late = Late(connection)
         self.erased = False
+        self.sealed = False  # nothing else may join this commit
+        #: Called on the writer thread after COMMIT, before the indexes are told of the changes. Must not raise.
+        self.committed: Callable[[], None] | None = None
         self._numbers: dict[Scope, int] = {}  # of scopes that stood there when a function of this transaction asked
         self._revision = super().revision()
 
@@ -194,6 +197,7 @@ class WriteBase(ReadBase):
     def back_to(self, mark: Mark) -> None:
         """Forget what was done since ``mark``; the savepoint has been rolled back."""
         self._numbers.clear()
+        self.sealed, self.committed = False, None
         self._revision = mark[0]
         del self.changes[mark[1] :]
         self._late.back_to(mark[2])

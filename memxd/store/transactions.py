@@ -13,19 +13,20 @@ from memxd.store.importing import ImportWrites
 from memxd.store.inserting import InsertWrites
 from memxd.store.links import LinkReads
 from memxd.store.listing import ListReads
+from memxd.store.next_vectors import NextReads, NextWrites
 from memxd.store.records import RecordReads
 from memxd.store.requests import RequestReads, RequestWrites
 from memxd.store.verifying import VerifyReads
 
 
-class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, VerifyReads, RequestReads):
+class ReadTxn(RecordReads, ListReads, LinkReads, ExportReads, VerifyReads, NextReads, RequestReads):
     """One consistent snapshot of the store. Use it within its ``with`` and on one thread; keep it short.
 
     Memories handed out include the counts not yet flushed.
     """
 
 
-class WriteTxn(ImportWrites, InsertWrites, ErasingWrites, RequestWrites, ChangeWrites, ReadTxn):
+class WriteTxn(ImportWrites, InsertWrites, ErasingWrites, NextWrites, RequestWrites, ChangeWrites, ReadTxn):
     """A transaction on the writer thread; sees its own changes. Everything of ReadTxn works too.
 
     Each change of a memory or link takes a revision of its own and is told to the indexes after COMMIT.

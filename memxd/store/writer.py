@@ -135,15 +135,21 @@ class Writer:
                 self._abort([(job, None) for job in waiting if job.begin()], error)
                 return ended
             whole = True
-            while waiting and whole:
+            while waiting and whole and not txn.sealed:
                 job = waiting.popleft()
                 if job.begin():
                     whole = self._member(txn, job, done)
-                if whole and not waiting and not ended and len(done) < _GROUP_MEMBERS and time.monotonic() < until:
+                if self._has_room(txn, waiting, done, until) and whole and not ended:
                     ended = self._take_more(waiting)
             if whole:
                 self._commit(txn, done)
         return ended
+
+    @staticmethod
+    def _has_room(txn: WriteTxn, waiting: deque[Job], done: list[tuple[Job, Any]], until: float) -> bool:
+        """Whether the transaction may take what is queued next."""
+        full = txn.sealed or len(done) >= _GROUP_MEMBERS
+        return not waiting and not full and time.monotonic() < until
 
     def _take_more(self, waiting: deque[Job]) -> bool:
         """Add what is queued next, if anything; True when that is the end of the queue."""
@@ -198,6 +204,8 @@ class Writer:
         self._must_empty_log |= txn.erased
         totals = self._context.counters.committed()
         recent.changed(txn.revision(), totals)
+        if txn.committed is not None:
+            txn.committed()
         if txn.changes and self.on_commit is not None:
             _tell(self.on_commit, txn.changes)
         if totals and self.on_counters is not None:

@@ -26,6 +26,12 @@ class IndexState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INDEX_STATE_REBUILDING: _ClassVar[IndexState]
     INDEX_STATE_FAILED: _ClassVar[IndexState]
     INDEX_STATE_MISMATCHED: _ClassVar[IndexState]
+
+class ModelChangePhase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MODEL_CHANGE_PHASE_UNSPECIFIED: _ClassVar[ModelChangePhase]
+    MODEL_CHANGE_PHASE_EMBEDDING: _ClassVar[ModelChangePhase]
+    MODEL_CHANGE_PHASE_INDEXING: _ClassVar[ModelChangePhase]
 INDEX_KIND_UNSPECIFIED: IndexKind
 INDEX_KIND_VECTOR: IndexKind
 INDEX_KIND_KEYWORD: IndexKind
@@ -35,6 +41,9 @@ INDEX_STATE_READY: IndexState
 INDEX_STATE_REBUILDING: IndexState
 INDEX_STATE_FAILED: IndexState
 INDEX_STATE_MISMATCHED: IndexState
+MODEL_CHANGE_PHASE_UNSPECIFIED: ModelChangePhase
+MODEL_CHANGE_PHASE_EMBEDDING: ModelChangePhase
+MODEL_CHANGE_PHASE_INDEXING: ModelChangePhase
 
 class StatusRequest(_message.Message):
     __slots__ = ("max_scopes",)
@@ -65,6 +74,26 @@ class IndexStatus(_message.Message):
     stamp: str
     message: str
     def __init__(self, kind: _Optional[_Union[IndexKind, str]] = ..., state: _Optional[_Union[IndexState, str]] = ..., watermark: _Optional[int] = ..., durable_watermark: _Optional[int] = ..., entries: _Optional[int] = ..., tail_entries: _Optional[int] = ..., dead_entries: _Optional[int] = ..., size_bytes: _Optional[int] = ..., stamp: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ModelChange(_message.Message):
+    __slots__ = ("from_id", "to_id", "to_dimension", "phase", "done", "total", "former_serves", "message")
+    FROM_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_DIMENSION_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FORMER_SERVES_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    from_id: str
+    to_id: str
+    to_dimension: int
+    phase: ModelChangePhase
+    done: int
+    total: int
+    former_serves: bool
+    message: str
+    def __init__(self, from_id: _Optional[str] = ..., to_id: _Optional[str] = ..., to_dimension: _Optional[int] = ..., phase: _Optional[_Union[ModelChangePhase, str]] = ..., done: _Optional[int] = ..., total: _Optional[int] = ..., former_serves: _Optional[bool] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ModelStatus(_message.Message):
     __slots__ = ("id", "dimension", "window_tokens", "backend", "variant", "remote", "available", "message", "tau")
@@ -163,7 +192,7 @@ class CallCount(_message.Message):
     def __init__(self, method: _Optional[str] = ..., code: _Optional[str] = ..., count: _Optional[int] = ..., total: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("version", "pid", "uptime", "started_at", "revision", "memories", "links", "vectors_pending", "indexes", "model", "kernels", "scopes", "scope_count", "sizes", "socket_path", "data_dir", "schema_version", "libraries", "ranking", "time_zone", "threads", "queues", "last_error", "calls")
+    __slots__ = ("version", "pid", "uptime", "started_at", "revision", "memories", "links", "vectors_pending", "indexes", "model", "kernels", "scopes", "scope_count", "sizes", "socket_path", "data_dir", "schema_version", "libraries", "ranking", "time_zone", "model_change", "threads", "queues", "last_error", "calls")
     class LibrariesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -198,6 +227,7 @@ class StatusResponse(_message.Message):
     LIBRARIES_FIELD_NUMBER: _ClassVar[int]
     RANKING_FIELD_NUMBER: _ClassVar[int]
     TIME_ZONE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_CHANGE_FIELD_NUMBER: _ClassVar[int]
     THREADS_FIELD_NUMBER: _ClassVar[int]
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     LAST_ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -222,11 +252,12 @@ class StatusResponse(_message.Message):
     libraries: _containers.ScalarMap[str, str]
     ranking: _containers.ScalarMap[str, float]
     time_zone: str
+    model_change: ModelChange
     threads: _containers.RepeatedCompositeFieldContainer[ThreadStatus]
     queues: _containers.RepeatedCompositeFieldContainer[QueueStatus]
     last_error: LastError
     calls: _containers.RepeatedCompositeFieldContainer[CallCount]
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., vectors_pending: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[IndexStatus, _Mapping]]] = ..., model: _Optional[_Union[ModelStatus, _Mapping]] = ..., kernels: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeCount, _Mapping]]] = ..., scope_count: _Optional[int] = ..., sizes: _Optional[_Union[StoreSizes, _Mapping]] = ..., socket_path: _Optional[str] = ..., data_dir: _Optional[str] = ..., schema_version: _Optional[int] = ..., libraries: _Optional[_Mapping[str, str]] = ..., ranking: _Optional[_Mapping[str, float]] = ..., time_zone: _Optional[str] = ..., threads: _Optional[_Iterable[_Union[ThreadStatus, _Mapping]]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., calls: _Optional[_Iterable[_Union[CallCount, _Mapping]]] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revision: _Optional[int] = ..., memories: _Optional[int] = ..., links: _Optional[int] = ..., vectors_pending: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[IndexStatus, _Mapping]]] = ..., model: _Optional[_Union[ModelStatus, _Mapping]] = ..., kernels: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeCount, _Mapping]]] = ..., scope_count: _Optional[int] = ..., sizes: _Optional[_Union[StoreSizes, _Mapping]] = ..., socket_path: _Optional[str] = ..., data_dir: _Optional[str] = ..., schema_version: _Optional[int] = ..., libraries: _Optional[_Mapping[str, str]] = ..., ranking: _Optional[_Mapping[str, float]] = ..., time_zone: _Optional[str] = ..., model_change: _Optional[_Union[ModelChange, _Mapping]] = ..., threads: _Optional[_Iterable[_Union[ThreadStatus, _Mapping]]] = ..., queues: _Optional[_Iterable[_Union[QueueStatus, _Mapping]]] = ..., last_error: _Optional[_Union[LastError, _Mapping]] = ..., calls: _Optional[_Iterable[_Union[CallCount, _Mapping]]] = ...) -> None: ...
 
 class FlushRequest(_message.Message):
     __slots__ = ()

@@ -9,7 +9,8 @@ writer (apply).
 
 from memxd.index.vector.hits import VectorHits
 from memxd.index.vector.index import VectorIndex
+from memxd.index.vector.loading import made_for
 from memxd.index.vector.probe import Probe
 from memxd.index.vector.tuning import VectorTuning
 
-__all__ = ["Probe", "VectorHits", "VectorIndex", "VectorTuning"]
+__all__ = ["Probe", "VectorHits", "VectorIndex", "VectorTuning", "made_for"]

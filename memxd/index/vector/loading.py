@@ -14,7 +14,7 @@ from memxd.index.vector.files import free_number, is_new, remove_others
 from memxd.index.vector.generation import Generation
 from memxd.index.vector.manifest import Identity, ManifestError, read_manifest
 
-__all__ = ["Loaded", "load"]
+__all__ = ["Loaded", "load", "made_for"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +48,16 @@ def load(directory: Path, identity: Identity) -> Loaded:
     if generation is None:
         generation = Generation.begin(directory, free_number(directory), identity.dimension)
     return Loaded(generation, watermark, message)
+
+
+def made_for(directory: Path, model_id: str, dimension: int, database_id: str) -> bool:
+    """Whether the directory holds an index of this model and database, sound as far as its manifest tells."""
+    try:
+        manifest, _, _ = read_manifest(directory)
+        check_identity(manifest.identity, Identity(model_id, dimension, database_id))
+    except (ManifestError, OSError):
+        return False
+    return True
 
 
 def check_identity(found: Identity, wanted: Identity) -> None:

@@ -15,6 +15,7 @@ from memxd.model import (
     EngineStatus,
     IndexStatus,
     Micros,
+    ModelChange,
     ModelStatus,
     ProcessStatus,
     Progress,
@@ -90,6 +91,8 @@ def _fill_engine(message: admin_service_pb2.StatusResponse, status: EngineStatus
     message.sizes.free_bytes = status.free_bytes
     message.schema_version = status.schema_version
     message.ranking.update(status.ranking)
+    if status.model_change is not None:
+        _fill_change(message.model_change, status.model_change)
 
 
 def _fill_index(message: admin_service_pb2.IndexStatus, index: IndexStatus) -> None:
@@ -103,6 +106,17 @@ def _fill_index(message: admin_service_pb2.IndexStatus, index: IndexStatus) -> N
     message.size_bytes = index.size_bytes
     message.stamp = index.stamp
     message.message = index.message
+
+
+def _fill_change(message: admin_service_pb2.ModelChange, change: ModelChange) -> None:
+    message.from_id = change.from_id
+    message.to_id = change.to_id
+    message.to_dimension = change.to_dimension
+    message.phase = values.wire(change.phase)
+    message.done = change.done
+    message.total = change.total
+    message.former_serves = change.former_serves
+    message.message = change.message
 
 
 def _fill_model(message: admin_service_pb2.ModelStatus, model: ModelStatus) -> None:
