@@ -72,8 +72,8 @@ def _leg(bench: Bench, folder: Any) -> Iterator[Callable[[Float32, int], tuple[N
     info = bench.embedder.info
     try:
         indexes = Indexes.open(
-            folder / "index", store, clock=system_clock, kernels=bench.kernels, model_id=info.id,
-            dimension=info.dimension, k1=1.2, b=0.75,
+            folder / "index", store, clock=system_clock, kernels=bench.kernels, model=(info.id, info.dimension),
+            k1=1.2, b=0.75,
         )  # fmt: skip
         try:
             with store.read() as read:

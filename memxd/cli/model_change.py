@@ -18,6 +18,7 @@ from memxd.errors import MemxdError
 if TYPE_CHECKING:
     from memxd.client import Client
     from memxd.model import ModelChange, ModelStatus
+    from memxd.operation.service import ServiceManager
 
 _STOP_SECONDS = 70.0
 #: Seconds between two looks at a change that is waited for, and that a look may take.
@@ -67,12 +68,12 @@ def restart(session: Session) -> int:
     if not holder:
         return 0
     try:
-        manager = find_manager(process_environ())
-        if manager.file.exists() and manager.state().pid == holder:
-            manager.restart()
-            return holder
+        manager: ServiceManager | None = find_manager(process_environ())
     except ServiceManagerError:
-        pass  # no manager in this session: it is a daemon in the background
+        manager = None  # no service where there is no manager
+    if manager is not None and manager.file.exists() and manager.state().pid == holder:
+        manager.restart()
+        return holder
     return end_daemon(session.socket, _STOP_SECONDS)
 
 

@@ -124,7 +124,7 @@ class Engine:
         self.traverse = links.traverse
         self.backup = Backups(store).backup
         self.verify = Verifying(store, indexes).verify
-        self.compact = Compacting(store, indexes, directory / "index").compact
+        self.compact = Compacting(store, indexes, directory / "index", self._reembedding.under_way).compact
         self.export = Exporting(store).export
         self.import_lines = Importing(store, vectors, courtesy).import_lines
         self._reembedding.start()
@@ -156,14 +156,13 @@ class Engine:
             with ThreadPoolExecutor(1, "memxd-look") as beside:
                 looking = beside.submit(store.look)
                 try:
-                    model, dimension = stored_model(store) or model_of(_made(embedder))
+                    model = stored_model(store) or model_of(_made(embedder))
                     indexes = Indexes.open(
                         directory / "index",
                         store,
                         clock=clock,
                         kernels=kernels,
-                        model_id=model,
-                        dimension=dimension,
+                        model=model,
                         k1=tuning.k1,
                         b=tuning.b,
                     )

@@ -75,29 +75,20 @@ class Indexes:
 
     @classmethod
     def open(
-        cls,
-        directory: Path,
-        store: Store,
-        *,
-        clock: Clock,
-        kernels: Kernels,
-        model_id: str,
-        dimension: int,
-        k1: float,
-        b: float,
+        cls, folder: Path, store: Store, *, clock: Clock, kernels: Kernels, model: tuple[str, int], k1: float, b: float
     ) -> Indexes:
-        """Open all three below ``directory``, catch up with the store and begin to follow it."""
-        columns_folder, words = directory / "columns", directory / "keyword"
+        """Open all three below ``folder``, catch up with the store, follow it. ``model``: id and dimension."""
+        columns_folder, words = folder / "columns", folder / "keyword"
         clear_way(columns_folder)
         clear_way(words)
 
         def opened() -> Indexes:
             mine = store.identity
-            places = VectorPlaces(directory, mine, kernels.dot)
+            places = VectorPlaces(folder, mine, kernels.dot)
             lexical = partial(LexicalIndex.open, words, kernel=kernels.bm25, database_id=mine, k1=k1, b=b)
             # Reading and summing up files is done without the interpreter's lock.
             with ThreadPoolExecutor(2, "memxd-open-index") as beside:
-                opening = beside.submit(places.open, model_id, dimension), beside.submit(lexical)
+                opening = beside.submit(places.open, *model), beside.submit(lexical)
                 columns = Columns.open(columns_folder, database_id=mine, kernel=kernels.choose)
             return cls(store, clock, columns, opening[0].result(), opening[1].result(), places)
 

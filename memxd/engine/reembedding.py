@@ -66,7 +66,6 @@ class Reembedding:
         role = "embeds every memory again when the model changes"
         self._thread = Steady(self._run, "memxd-reembed", role, daemon=False)
 
-    @property
     def under_way(self) -> bool:
         """Whether the store's vectors are not yet of the embedder's model."""
         return self._due

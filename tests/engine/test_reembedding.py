@@ -294,3 +294,33 @@ def test_another_target_in_the_middle_begins_anew(opened: Open) -> None:
     _changed(engine)
     assert len(set(third.seen)) == 200
     _verified(engine)
+
+
+def test_compact_drops_what_was_made_for_a_model_that_is_not_chosen_any_more(opened: Open, tmp_path: Path) -> None:
+    _filled(opened)
+    there = Gated(768)
+    engine = opened(there)
+    _wait(lambda: len(there.seen) >= 64)
+    there.gate.clear()
+    engine = opened(Gated())
+    with engine._store.read() as read:
+        assert read.next_model() == there.info.id
+    list(engine.compact())
+    with engine._store.read() as read:
+        assert read.next_model() is None
+        assert not read.has_table("next_chunks")
+    assert _finds(engine, 57)
+    _verified(engine)
+
+
+def test_one_commit_never_brings_vectors_of_the_former_model_to_the_next(opened: Open) -> None:
+    """A group that ends with the exchange: what stood in it was embedded with the former model."""
+    _filled(opened, 20)
+    former, target = Gated(), Gated(384, "other-384")
+    engine = opened(target, former)
+    _changed(engine)
+    with engine._store.read() as read:
+        rows = [change for change in read.all_rows() if change.chunks]
+    wanted = {change.text: target.embed_passages([change.text or ""])[0].astype("<f2").tobytes() for change in rows}
+    assert len(rows) == 20
+    assert all([c.vector for c in change.chunks or ()] == [wanted[change.text]] for change in rows)
