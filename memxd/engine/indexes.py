@@ -239,13 +239,14 @@ class Indexes:
         """
         self._store.require_present()
         problem: MemxdError | None = None
-        for index in self._by_kind.values():
+        for kind, index in list(self._by_kind.items()):
             if index.durable_watermark == index.watermark and not (index is self.vector and self.vector.waits):
                 continue
             try:
                 index.flush(deadline)
             except MemxdError as error:
-                problem = problem or error
+                if index is self._by_kind[kind]:  # else another model's has taken its place: flushed when it was made
+                    problem = problem or error
         if problem is not None:
             raise problem
         return min(index.durable_watermark for index in self._by_kind.values())

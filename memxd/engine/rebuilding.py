@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Protocol
@@ -138,16 +138,27 @@ class Rebuilding:
             with self._store.read() as read:
                 total, revision = read.totals().memories, read.revision()
             self._deaf.discard(kind)  # it notes what commits from here on, and the snapshot begins later
+            index = self._by_kind[kind]
             try:
                 with closing(self._rows(kind)) as rows:
-                    self._by_kind[kind].rebuild(rows, total, progress, revision=revision, deadline=deadline)
-            except BaseException:
+                    index.rebuild(rows, total, progress, revision=revision, deadline=deadline)
+            except BaseException as error:
+                if isinstance(error, Exception) and self._gave_way(kind, index):
+                    return  # rows of another model, or files that are gone: nobody asks this index any more
                 if kind in self._failed or kind in self._unready:
                     self.mark_failed(kind)
                 self._check_stopping()
                 raise
             self._failed.discard(kind)
             self._unready.discard(kind)
+
+    def _gave_way(self, kind: IndexKind, index: Index) -> bool:
+        """Whether another index, which lacks nothing, has meanwhile taken the place of this one. Readers see the rows
+        of an exchange a moment before it is done: what the writer's thread is at is waited for."""
+        if self._by_kind[kind] is index and not self._stopping.is_set():
+            with suppress(MemxdError):  # what failed before is what to tell
+                self._store.write(lambda txn: txn.revision())
+        return self._by_kind[kind] is not index
 
     def _rows(self, kind: IndexKind) -> Generator[Change, None, None]:
         """Every row, read in short snapshots that begin at the first step: one for all of them would keep the log from

@@ -16,6 +16,7 @@ from memxd.errors import EmbedderUnavailableError, IndexUnavailableError
 from memxd.model import (
     NO_DEADLINE,
     SECOND,
+    Change,
     ChangePhase,
     Deadline,
     DegradedCause,
@@ -24,9 +25,11 @@ from memxd.model import (
     Mode,
     NewMemory,
     Patch,
+    Progress,
     Scope,
     SearchQuery,
 )
+from memxd.store import ReadTxn
 
 A = Scope("a", "u")
 _SECONDS = 20.0
@@ -324,3 +327,36 @@ def test_one_commit_never_brings_vectors_of_the_former_model_to_the_next(opened:
     wanted = {change.text: target.embed_passages([change.text or ""])[0].astype("<f2").tobytes() for change in rows}
     assert len(rows) == 20
     assert all([c.vector for c in change.chunks or ()] == [wanted[change.text]] for change in rows)
+
+
+@pytest.mark.parametrize(("dimension", "name"), [(768, ""), (384, "other-384")])
+def test_a_rebuild_that_the_exchange_overtakes_is_done(opened: Open, dimension: int, name: str) -> None:
+    _filled(opened)
+    target = Gated(dimension, name)
+    target.gate.clear()
+    engine = opened(target, Gated())
+    steps = engine.rebuild(IndexKind.VECTOR)
+    reading, go_on = threading.Event(), threading.Event()
+    rows_after = ReadTxn.rows_after
+
+    def slow(self: ReadTxn, after_rid: int, *args: int, **how: bool) -> list[Change]:
+        if threading.current_thread().name == "memxd-rebuild-vector":
+            reading.set()
+            assert go_on.wait(_SECONDS)
+        return rows_after(self, after_rid, *args, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadTxn, "rows_after", slow)
+        answered: list[Progress] = []
+        caller = threading.Thread(target=lambda: answered.extend(steps))
+        caller.start()
+        assert reading.wait(_SECONDS)
+        target.gate.set()
+        _changed(engine)
+        go_on.set()
+        caller.join(_SECONDS)
+    assert answered
+    assert answered[-1].finished
+    assert {status.state for status in engine.status().indexes} == {IndexState.READY}
+    assert all(_finds(engine, n) for n in (0, 7, 199))
+    _verified(engine)
