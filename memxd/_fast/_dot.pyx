@@ -38,7 +38,7 @@ cdef extern from "walk.h" nogil:
         Py_ssize_t near, some, wide, needed, budget
         double share
         Py_ssize_t many, most
-        double far
+        double far, floor
         memxd_near *found
         Py_ssize_t found_size, scored
         int stop
@@ -366,7 +366,7 @@ cdef class Look:
         walk.nodes, walk.fan = min(min(links.shape[0], at.shape[0]), job.end), links.shape[1]
         walk.blocks, walk.upper_fan, walk.entry, walk.levels = upper.shape[0], upper.shape[1], graph.entry, graph.levels
         walk.near, walk.some, walk.wide, walk.needed, walk.budget, walk.share = effort[:6]
-        walk.many, walk.far, walk.most = effort[6:]
+        walk.many, walk.far, walk.most, walk.floor = effort[6:]
         walk.capacity = min(allowed.shape[0], walk.capacity)
         if links.shape[1] > 256 or walk.near < 1:
             raise ValueError("the query has another length than a row, the graph too many links, or the beam is below 1")

@@ -47,7 +47,8 @@ class Effort(NamedTuple):
     A question that is far from all rows has many that are about equally near. It is taken for such when its first look
     has compared more than ``many`` vectors, or when the nearest row is more than ``far`` times as far from it as, on
     the average, from its own neighbours (far = 1 - cosine). Its first look then goes on with a beam twice as wide, up
-    to ``most``, until the best ``near / 2`` rows stay the same; a second look is of ``wide``."""
+    to ``most``, until the best ``near / 2`` rows stay the same; a second look is of ``wide``. Not when the nearest
+    row's cosine is below ``floor``: nothing has to do with such a question, and in which order is worth no time."""
 
     near: int
     some: int
@@ -58,6 +59,7 @@ class Effort(NamedTuple):
     many: int = sys.maxsize
     far: float = math.inf
     most: int = 0
+    floor: float = -math.inf
 
 
 class Walk:
@@ -138,6 +140,9 @@ class Walk:
         effort = self._effort
         if self.scored > effort.budget:
             return False
+        own = float(dot_rows(self._query, self._matrix, np.array([row], np.int32))[0])
+        if own < effort.floor:
+            return False
         if self.scored > effort.many:
             return True
         if not effort.far < math.inf:
@@ -147,7 +152,6 @@ class Walk:
         place = self._matrix[row].astype(np.float32)
         cosines = [c for c in dot_rows(place, self._matrix, links).tolist() if c == c]
         self.scored += len(cosines)
-        own = float(dot_rows(self._query, self._matrix, np.array([row], np.int32))[0])
         total = 0.0
         for cosine in cosines:  # one by one: ``sum`` compensates for rounding
             total += cosine

@@ -33,7 +33,7 @@ typedef struct {
     ptrdiff_t near, some, wide, needed, budget;
     double share;
     ptrdiff_t many, most;
-    double far;
+    double far, floor;
     /* the answer: found rows in no order, and how many vectors were compared */
     memxd_near *found;
     ptrdiff_t found_size, scored;
@@ -291,13 +291,17 @@ static inline int memxd_begin_spread(memxd_walk *w) {
 
 /* Whether the question is far from everything, so that many rows are about equally near and the first look has met only
  * some of them: it kept meeting new ones, or the nearest row is much farther from the question than its own neighbours
- * are from it (as the local outlier factor, Breunig et al. 2000, asks). -1 = memory has run out. */
+ * are from it (as the local outlier factor, Breunig et al. 2000, asks). Not below the floor: which of the rows that have
+ * nothing to do with the question is the nearest is worth no time. -1 = memory has run out. */
 static inline int memxd_lost(memxd_walk *w, memxd_near nearest) {
     const int32_t row = memxd_row_of(nearest), *list = w->links + row * w->fan;
     ptrdiff_t size = 0;
     double sum = 0.0;
+    double own;
     float *place;
     if (w->scored > w->budget) return 0;
+    own = w->dot(w->query, w->matrix + row * w->dimension, w->dimension);
+    if (own < w->floor) return 0;
     if (w->scored > w->many) return 1;
     if (!(w->far < INFINITY)) return 0;
     place = (float *)malloc((size_t)w->dimension * sizeof *place);
@@ -313,7 +317,7 @@ static inline int memxd_lost(memxd_walk *w, memxd_near nearest) {
     }
     w->scored += size;
     free(place);
-    return size && 1.0 - w->dot(w->query, w->matrix + row * w->dimension, w->dimension) > w->far * (1.0 - sum / size);
+    return size && 1.0 - own > w->far * (1.0 - sum / size);
 }
 
 /* The first look goes on with twice the beam, as if it had been so wide from the beginning. -1 = memory has run out,

@@ -25,7 +25,7 @@ from memxd.index.columns import Columns
 from memxd.index.durable import clear_way
 from memxd.index.lexical.index import LexicalIndex
 from memxd.index.vector import VectorIndex
-from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexState, IndexStatus, Micros, Progress
+from memxd.model import DAY, NO_DEADLINE, Change, Clock, Deadline, IndexKind, IndexStatus, Micros, Progress
 from memxd.store import Store
 from memxd.threads import Steady, at_rest, at_work
 
@@ -210,7 +210,7 @@ class Indexes:
                     self._flush_due()
                     continue
                 next_round = time.monotonic() + FLUSH_SECONDS
-                self._mend()
+                self._rebuilding.mend()
                 if not all(map(self.is_whole, IndexKind)):
                     next_round = time.monotonic() + _MEND_SECONDS
                 durable = self.flush(until_stop)
@@ -231,13 +231,6 @@ class Indexes:
         for kind in FLUSH_CHANGES:
             if self._is_due(kind):
                 self._by_kind[kind].flush()
-
-    def _mend(self) -> None:
-        """Rebuild what failed since the last look."""
-        for status in self.status():
-            if status.state is IndexState.FAILED:
-                self._rebuilding.mark_failed(status.kind)
-                self._rebuilding.run_logged(status.kind)
 
     def flush(self, deadline: Deadline = NO_DEADLINE) -> int:
         """Make every index durable; returns the lowest revision their files reflect.

@@ -110,6 +110,13 @@ class Rebuilding:
 
     # -- rebuilding --------------------------------------------------------------------------------------------------
 
+    def mend(self) -> None:
+        """Rebuild what failed since the last look."""
+        for kind in IndexKind:
+            if self.status(kind).state is IndexState.FAILED:
+                self.mark_failed(kind)
+                self.run_logged(kind)
+
     def run_logged(self, kind: IndexKind) -> None:
         """Rebuild without anybody waiting; a failure is logged and the index stays marked."""
         reason = self._by_kind[kind].status().message or "it is missing, too old or incomplete"

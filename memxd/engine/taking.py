@@ -1,7 +1,7 @@
 """What is done with the lines of an import within their transactions.
 
 Owns what counts as the same (everything but counts and vectors) and what becomes of an id that is taken. Neighbouring
-memories are taken over together, which costs a third; when anything in such a run is refused, it is undone, and it and
+memories are taken over together, by few statements; when anything in such a run is refused, it is undone, and it and
 what stands behind it are taken line by line, so that each is answered as if it had come alone. Reads no line and makes
 no vector. Called by ``importing.py``.
 """

@@ -10,14 +10,14 @@ import house
 WALL = {
     "memxd/engine/ids.py": "the engine's clock, which tests replace",
     "memxd/daemon.py": "when the daemon was started, for Status",
+    "memxd/service/guard.py": "whether a token has expired",
+    "memxd/cli/token.py": "when a token was made",
     "memxd/cli/moving.py": "the name of the folder that a restore keeps",
     "memxd/cli/render.py": "how long ago something was",
     "memxd/cli/scope.py": "which memories have expired by now",
-    "memxd/cli/token.py": "when a token was made, and until when it holds",
     "memxd/cli/undoing.py": "until when an undo is offered, as the memory tells it",
     "memxd/cli/values.py": "times that a user gives from now",
     "memxd/logs.py": "when the last error was, for Status",
-    "memxd/service/guard.py": "whether a token has expired",
 }
 READS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"}
 

@@ -227,7 +227,7 @@ def test_twins_walk_a_graph_alike(seed: int, nodes: int, share: float, k: int) -
     effort = Effort(
         *beams, budget=int(rng.choice([3, 40, 10**9])), share=share,
         many=int(rng.choice([5, 30, 10**9])), far=float(rng.choice([0.3, 1.0, 1.5, np.inf])),
-        most=int(rng.choice([0, 20, 500])),
+        most=int(rng.choice([0, 20, 500])), floor=float(rng.choice([-np.inf, 0.0, 4.0])),
     )  # fmt: skip
     asked = (query, matrix, head, after, by_row, graph, mask, rids, int(rng.integers(nodes, rows + 3)), k, effort)
     left, right = dot_py.search_graph(*asked), compiled_kernel().search_graph(*asked)

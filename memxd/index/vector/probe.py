@@ -152,6 +152,6 @@ def _effort(tuning: VectorTuning, snapshot: Snapshot, selected: int, k: int) -> 
     some, wide = (0 if allowed < tuning.kept_cost * beam else beam for beam in (some, wide))
     if not some and near * share < needed:
         return None
-    lost = (int(tuning.lost_met * near), tuning.lost_far, tuning.lost_most * near)
+    lost = (int(tuning.lost_met * near), tuning.lost_far, tuning.lost_most * near, tuning.lost_floor)
     # A vector met on a walk costs about two of a scan.
     return Effort(near, some, wide, needed, int(allowed / 2), share, *lost)
