@@ -85,18 +85,21 @@ def restore(
     from memxd.config import Config
     from memxd.daemon import claim_data
     from memxd.data_dir import prepare_data_dir
-    from memxd.errors import DataInUseError
+    from memxd.errors import DataInUseError, InvalidArgumentError
     from memxd.store import restoring
     from memxd.store.backup import read_manifest
 
     out = session.out
+    if verify and move_aside:
+        raise InvalidArgumentError.field("--verify", "only checks and restores nothing; leave out one of the two")
     if verify:
         manifest = restoring.verify(directory)
         if out.as_json:
             out.json({"directory": str(directory.absolute()), "manifest": manifest})
         else:
             out.line(
-                f"sound: {manifest.memories:,} memories at revision {manifest.revision:,} of {manifest.created_at}"
+                f"sound: {manifest.memories:,} memories at revision {manifest.revision:,} of {manifest.created_at}; "
+                "nothing was restored"
             )
         return
     data = Config.load().data_dir
