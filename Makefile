@@ -27,7 +27,7 @@ test: ## Set up, then linters, types, layers, the contract and every test
 	@scripts/stages.sh test env-test tools lint types layers proto-check tests
 
 .PHONY: test-all
-test-all: ## What CI runs: test with coverage, audit, kernels with sanitizers, an installed wheel, stubs in other languages, the demo
+test-all: ## What CI runs and the audit: test with coverage, audit, kernels with sanitizers, an installed wheel, stubs in other languages, the demo
 	@COVERAGE=1 scripts/stages.sh test-all test audit debug wheel-check other-languages demo
 
 .PHONY: test-fast

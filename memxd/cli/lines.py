@@ -114,7 +114,7 @@ def _target(file: str, force: bool) -> Iterator[BinaryIO]:
         return
     path = Path(file)
     if path.exists() and not force:
-        raise InvalidArgumentError.field("file", "is there already; --force writes over it")
+        raise InvalidArgumentError.field("file", f"{path} is there already; name another, or let --force write over it")
     partial = path.with_name(path.name + ".partial")
     try:
         partial.unlink(missing_ok=True)

@@ -71,6 +71,22 @@ def shown(out: Output, what: str, steps: Iterable[S]) -> Iterator[S]:
             yield step
 
 
+def _check(out: Output, directory: Path, move_aside: bool) -> None:
+    from memxd.errors import InvalidArgumentError
+    from memxd.store import restoring
+
+    if move_aside:
+        raise InvalidArgumentError.field("--verify", "only checks and restores nothing; leave out one of the two")
+    manifest = restoring.verify(directory)
+    if out.as_json:
+        out.json({"directory": str(directory.absolute()), "manifest": manifest})
+        return
+    out.line(
+        f"sound: {manifest.memories:,} memories at revision {manifest.revision:,} of {manifest.created_at}; "
+        "nothing was restored"
+    )
+
+
 def restore(
     session: Session,
     directory: Annotated[Path, typer.Argument(help="The folder that `memx backup` wrote.")],
@@ -91,13 +107,7 @@ def restore(
 
     out = session.out
     if verify:
-        manifest = restoring.verify(directory)
-        if out.as_json:
-            out.json({"directory": str(directory.absolute()), "manifest": manifest})
-        else:
-            out.line(
-                f"sound: {manifest.memories:,} memories at revision {manifest.revision:,} of {manifest.created_at}"
-            )
+        _check(out, directory, move_aside)
         return
     data = Config.load().data_dir
     read_manifest(directory)  # a wrong path is told before anything has to be stopped for it

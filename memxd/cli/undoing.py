@@ -7,9 +7,12 @@ it back. Called by ``forgetting.py``; ``listing.py`` and ``memories.py`` show th
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 MARK = "memx.erase_at"
 #: Seconds in which it can be had back.
 SECONDS = 10
+#: Between two looks whether Ctrl-C was pressed.
+_LOOK_SECONDS = 0.05
 
 
 def pending(memory: Memory) -> bool:
@@ -53,8 +58,10 @@ def wait(session: Session, ids: Sequence[str]) -> tuple[list[str], MemxdError | 
     """
     aside: list[Memory] = []
     first: MemxdError | None = None
-    try:
+    with _ctrl_c() as pressed:
         for id_ in ids:
+            if pressed:
+                break
             try:
                 memory = session.client.get(id_, record_access=False)
                 aside.append(memory)
@@ -66,15 +73,35 @@ def wait(session: Session, ids: Sequence[str]) -> tuple[list[str], MemxdError | 
                     )
             except MemxdError as error:
                 first = first or error
-        if aside:
+        if aside and not pressed:
             what, them = ("1 memory goes", "it") if len(aside) == 1 else (f"{len(aside):,} memories go", "them")
             session.out.note(f"{what} for good in {SECONDS} seconds; Ctrl-C brings {them} back")
-            time.sleep(SECONDS)
-    except KeyboardInterrupt:
-        _undo(session, aside)
-        session.out.note("nothing was erased")
-        raise typer.Exit(5) from None
+            end = time.monotonic() + SECONDS
+            while not pressed and time.monotonic() < end:
+                time.sleep(_LOOK_SECONDS)
+        if pressed:
+            _undo(session, aside)
+            session.out.note("nothing was erased")
+            raise typer.Exit(5)
     return [memory.id for memory in aside], first
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[list[int]]:
+    """Ctrl-C is noted, not raised: raised in the middle of a call it could leave a memory set aside, and where Python
+    ignores exceptions it would be lost. A second one is raised as ever, for a daemon that does not answer."""
+    pressed: list[int] = []
+
+    def press(number: int, _: FrameType | None) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    former = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def _undo(session: Session, aside: Sequence[Memory]) -> None:

@@ -184,7 +184,8 @@ def _bearer(metadata: Metadata) -> str:
     found = [value for key, value in metadata if key == "authorization"]
     if not found:
         raise UnauthenticatedError(
-            "this daemon asks for a token and none was sent; set MEMX_TOKEN, or send authorization: Bearer mx_..."
+            "this daemon asks for a token and none was sent; give memx --token-file FILE or set MEMX_TOKEN, and in "
+            "other clients send the metadata authorization: Bearer mx_..."
         )
     value = found[0]
     if len(found) > 1 or not isinstance(value, str) or not value.lower().startswith(_SCHEME):

@@ -127,7 +127,7 @@ def _claim(folder: Path, data: Path) -> bool:
         raise _refused("can be written by others; chmod 700 it or name another")
     try:
         if any(folder.iterdir()):
-            raise _refused("must be empty or not exist yet")
+            raise _refused(f"must be empty or not exist yet, and {folder} holds something; name a new folder")
         folder.chmod(0o700)
     except OSError as error:
         raise _refused(f"cannot be used ({os.strerror(error.errno or 0)})") from error

@@ -7,6 +7,7 @@ transaction is in the modules around. Called by the engine, which alone sets the
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -17,7 +18,7 @@ from memxd.failpoints import reach
 from memxd.model import NO_DEADLINE, Clock, Deadline, IdFactory, Scope
 from memxd.store.backup import Manifest, back_up
 from memxd.store.base import Context
-from memxd.store.connection import DATABASE, connect, create_files, storage_error
+from memxd.store.connection import BUSY_MILLISECONDS, DATABASE, connect, create_files, storage_error
 from memxd.store.counters import Counters
 from memxd.store.identity import database_id
 from memxd.store.jobs import Queued
@@ -28,6 +29,9 @@ from memxd.store.soundness import check, damaged, glance, is_damage
 from memxd.store.transactions import ReadTxn, WriteTxn
 from memxd.store.types import CommitListener, CounterListener, Row
 from memxd.store.writer import Writer
+
+#: Between two tries to empty the log.
+_AGAIN_SECONDS = 0.01
 
 T = TypeVar("T")
 
@@ -211,15 +215,23 @@ class Store:
         reader is in the way, and as ``write``."""
         deadline.check()
         self.require_present()
+        patience = time.monotonic() + BUSY_MILLISECONDS / 1e3
         try:
             with closing(connect(self._path, writer=True)) as connection:
-                reach("checkpoint.before")
-                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                reach("checkpoint.after")
+                # SQLite waits for readers and writers, but not for the writer thread's own folding of the log.
+                while True:
+                    reach("checkpoint.before")
+                    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                    reach("checkpoint.after")
+                    if not busy:
+                        return
+                    if time.monotonic() > patience:
+                        break
+                    deadline.check()
+                    time.sleep(_AGAIN_SECONDS)
         except sqlite3.Error as error:
             raise storage_error(error) from error
-        if busy:
-            raise StorageFailedError("somebody reads for long, so that the log cannot be emptied now; try again")
+        raise StorageFailedError("somebody reads for long, so that the log cannot be emptied now; try again")
 
     def close(self) -> None:
         """Finish what is queued, wait for readers, flush counters, fold the log into the database, join the thread.

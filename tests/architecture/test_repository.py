@@ -52,6 +52,7 @@ def test_no_large_or_compiled_file_is_tracked() -> None:
         name
         for name in house.tracked()
         if name.endswith((".so", ".c", ".onnx", ".whl", ".pyc")) or (house.ROOT / name).stat().st_size > 1_000_000
+        if name != "tests/torture/torture_shim.c"  # written by hand
     ]
     assert not wrong
 

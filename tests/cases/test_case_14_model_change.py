@@ -7,14 +7,18 @@ import json
 import math
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
 from casekit import MODES, TIMEOUT, Case, World, fresh_scope, word
+from memxd.embed.convert import SOURCE_DISTRIBUTION, SOURCE_FILE, find_installed
 from memxd.v1 import admin_service_pb2 as admin_pb
 from memxd.v1 import memory_pb2 as mem
 from memxd.v1 import memory_service_pb2 as pb
@@ -244,3 +248,41 @@ def test_vectors_of_another_model_are_made_anew_by_an_import(world: World, endpo
     assert status(other).vectors_pending == 0
     assert all(by_meaning(other, scope, n) for n in (0, 7, 399))
     verified(other)
+
+
+def test_the_command_changes_the_model_and_waits(world: World) -> None:
+    """From the stand-in to the model on board, of as many dimensions, through ``memx models use``."""
+    if find_installed(SOURCE_DISTRIBUTION, SOURCE_FILE) is None:
+        pytest.skip(f"{SOURCE_DISTRIBUTION} is not installed (it has no wheel for every platform)")
+    config = world.home / "config" / "memxd" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('embedder = "hashing"\n')
+    config.chmod(0o600)
+    environ = {"XDG_CONFIG_HOME": str(world.home / "config"), "MEMXD_SOCKET": str(world.socket)}
+    environ |= {"MEMXD_DATA_DIR": str(world.data_dir)}
+
+    def memx(*words: str) -> Any:
+        command = [sys.executable, "-m", "memxd.cli", *words, "--json"]
+        done = subprocess.run(
+            command, env=world.environ | environ, capture_output=True, text=True, timeout=4 * TIMEOUT, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if done.stdout else None
+
+    try:
+        for n in range(3):
+            memx("add", f"{word(n)} lives in town number {n}")
+        listed = memx("models")
+        assert [model["in_use"] for model in listed["models"]] == [False]
+        assert listed["serving"]["id"] == "hashing-384-1"
+        done = memx("models", "use", "default", "--wait")
+        assert (done["restarted"], done["change"]) == (True, None)
+        listed = memx("models")
+        assert [model["in_use"] for model in listed["models"]] == [True]
+        assert listed["serving"]["id"] == listed["models"][0]["id"]
+        told = memx("status")["engine"]
+        assert (told["memories"], told["vectors_pending"], told["model_change"]) == (3, 0, None)
+        assert memx("search", f"where does {word(1)} live")["hits"][0]["memory"]["content"].startswith(word(1))
+        assert memx("verify")["problems"] == []
+    finally:
+        memx("stop")

@@ -222,20 +222,3 @@ def test_an_embedder_that_is_down(world: World, service: Service) -> None:
     nothing = case.call("Search", pb.SearchRequest(scope=scope, query="second fact pending"))
     assert isinstance(nothing, Refusal)
     assert nothing.code.name == "UNAVAILABLE"
-
-
-def test_vectors_of_another_model_are_never_compared(world: World, service: Service) -> None:
-    case, scope = world.start(embedder="openai", extra=service.environ), fresh_scope()
-    case.store(scope, "stored with the first model")
-    case.daemon.stop()
-    other = world.start()
-    answer = other.search(scope, "stored with first model")
-    assert pb.DEGRADED_CAUSE_MODEL_MISMATCH in [d.cause for d in answer.degraded]
-    assert [h.memory.content for h in answer.hits] == ["stored with the first model"]
-    alone = other.call("Search", pb.SearchRequest(scope=scope, query="stored", mode=MODES["vector"]))
-    assert isinstance(alone, Refusal)
-    assert alone.code.name in ("UNAVAILABLE", "FAILED_PRECONDITION")
-    assert other.store(scope, "stored with the second").vector_pending
-    other.daemon.stop()
-    back = world.start(embedder="openai", extra=service.environ)
-    assert back.found(scope, "stored with the first model", mode=MODES["vector"])[0] == "stored with the first model"

@@ -125,6 +125,25 @@ def test_a_model_that_is_not_there_and_a_wrong_setting_are_not_a_missing_daemon(
     assert memx("models", "list", env={"MEMXD_WORKERS": "none"}).code == 2
 
 
+def test_models_alone_lists_and_tells_of_a_change_under_way(server: Any, memx: Callable[..., Any]) -> None:
+    told = admin_service_pb2.StatusResponse()
+    told.CopyFrom(STATUS)
+    change = told.model_change
+    change.from_id, change.to_id, change.to_dimension = "old-384", "new-768", 768
+    change.phase, change.done, change.total, change.former_serves = 1, 250, 1_000, True
+    server.on("Status", lambda r, c: told)
+    line = "to new-768: 250 of 1,000 (25 %); the former model answers meanwhile"
+    shown = memx("models")
+    assert shown.code == 0
+    assert f"every memory is embedded again, {line}" in shown.out
+    assert line in memx("status").out
+    plain = json.loads(memx("models", "--json").out)
+    assert plain["change"]["done"] == 250
+    assert [model["in_use"] for model in plain["models"]] == [True]
+    told.model_change.message = "the endpoint is down"
+    assert "held up: the endpoint is down" in memx("models", "list").out
+
+
 def test_help_is_in_whole_sentences_and_without_types_of_python(memx: Callable[..., Any]) -> None:
     shown = memx("--help", env={"COLUMNS": "80"}).out
     assert "..." not in shown.split("Commands:")[1]

@@ -13,7 +13,8 @@ PROGRAM = """
 import sys
 
 ALLOWED = set(sys.stdlib_module_names) | {"grpc", "google", "memxd", "typing_extensions"}
-OURS = {"memxd", "memxd.errors", "memxd.model", "memxd.v1", "memxd.client", "memxd.socket_path", "memxd.address"}
+OURS = {"memxd", "memxd.errors", "memxd.error_base", "memxd.start_errors", "memxd.model", "memxd.v1", "memxd.client"}
+OURS |= {"memxd.socket_path", "memxd.address"}
 
 
 class Wall:

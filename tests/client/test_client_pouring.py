@@ -176,7 +176,7 @@ def test_an_iterator_that_fails_is_told_after_the_answers_to_what_was_packed(ser
 def test_a_daemon_that_loses_an_item_is_noticed(server: Any, client: Any) -> None:
     def forgetful(requests: Requests, context: grpc.ServicerContext) -> Iterator[pb.StoreManyResponse]:
         for answer in Echo()(requests, context):
-            del answer.more[20:]
+            del answer.more[-1:]  # how many come together depends on how busy the machine is
             yield answer
 
     server.on("StoreMany", forgetful)

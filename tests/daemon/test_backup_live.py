@@ -32,6 +32,8 @@ def test_what_was_backed_up_comes_back(daemon: Any, start_daemon: Any, environ: 
     refused = memx(None, environ, "restore", str(copy))
     assert (refused.returncode, "--move-aside" in refused.stderr) == (5, True)
     assert memx(None, environ, "restore", str(copy), "--verify").stdout.startswith("sound: 1 memories")
+    both = memx(None, environ, "restore", str(copy), "--verify", "--move-aside")
+    assert (both.returncode, "restores nothing" in both.stderr) == (2, True)
     done = memx(None, environ, "restore", str(copy), "--move-aside", "--json")
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["aside"]).is_dir()
