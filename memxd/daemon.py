@@ -279,6 +279,7 @@ def _drain(config: Config, gate: Gate, server: Server, signals: Signals) -> None
     gate.drain()
     gate.wait_idle(config.drain_seconds, signals.hurry)
     server.stop()
+    gate.engine.let_go()  # a service that does not answer would hold up calls and the engine's own threads
     if not gate.wait_idle(_CANCEL_SECONDS, lambda: False):
         left = gate.calls.held + gate.streams.held
         log.warning("calls were still running when the engine closed", extra={"fields": {"calls": left}})

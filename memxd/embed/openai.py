@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 from memxd.embed.base import Matrix, ModelInfo, Span, Vector, frozen, mean_unit, unit
 from memxd.embed.cache import QueryCache
 from memxd.embed.chunking import ChunkRule, split_text
+from memxd.embed.connections import Connections
 from memxd.embed.openai_presets import PRESETS, Preset
 from memxd.embed.retry import RetryPolicy, send_with_retries
 from memxd.embed.settings import EmbedSettings
@@ -30,6 +32,8 @@ from memxd.model import NO_DEADLINE, Deadline
 #: instead of waiting for the same timeouts again.
 COOL_DOWN = 5.0
 _CONNECTIONS = 8
+#: A service that takes no connection for so long is down, however long an answer may take.
+_CONNECT_SECONDS = 5.0
 
 _log = logging.getLogger("memxd.embed")
 
@@ -41,7 +45,7 @@ def estimate_tokens(text: str) -> int:
 
 
 class OpenAIEmbedder:
-    """``Embedder`` over HTTP. ``monotonic``, ``sleep`` and ``rng`` are injected; ``transport`` is httpx's own."""
+    """``Embedder`` over HTTP. ``monotonic``, ``sleep`` and ``rng`` are injected; None = a sleep that ``close`` ends."""
 
     def __init__(
         self,
@@ -53,7 +57,7 @@ class OpenAIEmbedder:
         send_dimension: bool = False,
         retries: RetryPolicy | None = None,
         rng: random.Random | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         url = httpx.URL(service.base_url)
@@ -75,7 +79,8 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._retries = retries or RetryPolicy()
         self._rng = rng or random.Random()
-        self._sleep = sleep
+        self._ended = threading.Event()
+        self._sleep = sleep or self._ended.wait
         self._monotonic = monotonic
         self._cache = QueryCache(query_cache)
         longest = max(estimate_tokens(service.query_prefix), estimate_tokens(service.passage_prefix))
@@ -84,7 +89,7 @@ class OpenAIEmbedder:
         self._rule = ChunkRule.for_window(self._capacity)
         self._failure = ""
         self._failed_at = float("-inf")
-        self._closed = False
+        self._connections = Connections()
         self._client = httpx.Client(
             base_url=str(url).rstrip("/") + "/",
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -109,12 +114,14 @@ class OpenAIEmbedder:
     @property
     def available(self) -> bool:
         """False when the last call failed or the embedder is closed."""
-        return not self._closed and not self._failure
+        return not self._ended.is_set() and not self._failure
 
     @property
     def message(self) -> str:
         """The last failure, else which service is asked."""
-        return "closed" if self._closed else self._failure or f"{self._service.model} at {self._client.base_url.host}"
+        if self._ended.is_set():
+            return "closed"
+        return self._failure or f"{self._service.model} at {self._client.base_url.host}"
 
     def embed_query(self, text: str, deadline: Deadline = NO_DEADLINE) -> Vector:
         """As ``Embedder.embed_query``."""
@@ -135,13 +142,14 @@ class OpenAIEmbedder:
         return split_text(text, _estimate_all, self._rule)
 
     def close(self) -> None:
-        """Close the connections."""
-        self._closed = True
+        """End the requests that run, which raise as later ones do, and close the connections."""
+        self._ended.set()
+        self._connections.cut()
         self._client.close()
         self._cache.clear()
 
     def _check(self, deadline: Deadline) -> None:
-        if self._closed:
+        if self._ended.is_set():
             raise EmbedderUnavailableError("the embedder is closed")
         deadline.check()
         if self._failure and self._monotonic() - self._failed_at < COOL_DOWN:
@@ -157,6 +165,8 @@ class OpenAIEmbedder:
                 deadline.check()
                 vectors += self._request(flat[start : start + self._service.batch], deadline)
         except EmbedderUnavailableError as error:
+            if self._ended.is_set():
+                raise EmbedderUnavailableError("the embedder is closed") from error
             self._failure, self._failed_at = error.message, self._monotonic()
             _log.warning("embedding service: %s", error.message)
             raise
@@ -181,7 +191,12 @@ class OpenAIEmbedder:
         if self._send_dimension:
             body["dimensions"] = self.info.dimension
         response = send_with_retries(
-            lambda timeout: self._client.post("embeddings", json=body, timeout=timeout),
+            lambda timeout: self._client.post(
+                "embeddings",
+                json=body,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
+                extensions={"trace": self._connections.note},
+            ),
             policy=self._retries,
             timeout=self._timeout,
             deadline=deadline,

@@ -38,7 +38,7 @@ def send_with_retries(
     timeout: float,
     deadline: Deadline,
     rng: random.Random,
-    sleep: Callable[[float], None],
+    sleep: Callable[[float], object],
 ) -> httpx.Response:
     """A 2xx response of ``send(timeout in seconds)``.
 
@@ -54,6 +54,7 @@ def send_with_retries(
         except httpx.TransportError as error:
             problem = f"the embedding service does not answer ({type(error).__name__})"
         except RuntimeError as error:
+            deadline.check()  # at a stop the caller is gone as well: nothing is to be made of it
             # httpx's word for a client closed while the call ran.
             raise EmbedderUnavailableError("the embedder is closed") from error
         else:

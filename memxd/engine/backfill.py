@@ -59,10 +59,14 @@ class Backfill:
                 self._waiting.update({row.rid: row.scope_no for row in rows})
             after = rows[-1].rid
 
-    def stop(self) -> None:
-        """End the thread; what is pending stays so in the store."""
+    def end(self) -> None:
+        """Ask the thread to end, without waiting for it."""
         self._stop = True
         self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread; what is pending stays so in the store."""
+        self.end()
         if self._thread.is_alive():
             self._thread.join()
 

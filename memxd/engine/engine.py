@@ -94,7 +94,7 @@ class Engine:
         self._vectors = vectors
         self._kernels = kernels
         self._tuning = tuning
-        backfill = Backfill(store, vectors)
+        backfill = self._backfill = Backfill(store, vectors)
         store.on_commit = _both(indexes.on_commit, backfill.noticed)
         backfill.start()
         courtesy = self.courtesy = Courtesy()
@@ -227,6 +227,13 @@ class Engine:
     def rebuild(self, kind: IndexKind | None, deadline: Deadline = NO_DEADLINE) -> Iterator[Progress]:
         """Build one index (None: every one) anew from the store while searches go on."""
         return self._indexes.rebuild(kind, deadline)
+
+    def let_go(self) -> None:
+        """Wait for no embedder from now on: what asks one fails, and nothing is embedded in the background any more.
+        For a stop whose calls are cancelled; ``close`` is still to come."""
+        self._backfill.end()
+        self._reembedding.end()
+        self._vectors.embedder.close()
 
     def close(self) -> None:
         """Finish what was begun, make everything durable, join every thread. Twice is fine."""

@@ -74,6 +74,11 @@ class Reembedding:
         """Begin, or go on with what a former run left; without a change of model, wipe what is left of the last."""
         self._thread.start()
 
+    def end(self) -> None:
+        """Ask the thread to end, without waiting for it; the new model's embedder is closed."""
+        self._stop.set()
+        self._target.close()
+
     def stop(self) -> None:
         """End the thread; what is made stays in the store. The former model is closed."""
         self._stop.set()

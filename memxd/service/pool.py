@@ -42,6 +42,8 @@ def _nothing() -> None:
 
 #: From so many tasks at once on, it is a crowd.
 CROWD = 8
+#: Seconds that ``shutdown`` waits for threads; what holds one up for longer must not hold up a stop.
+_JOIN_SECONDS = 3.0
 #: What every ``submit`` answers. gRPC only counts calls by it, for a limit of its own that is not used here.
 _TAKEN = _ended()
 
@@ -183,7 +185,8 @@ class Pool(ThreadPoolExecutor):
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more tasks, drop those that wait (``cancel_futures``), end the threads. Twice is fine."""
+        """Take no more tasks, drop those that wait (``cancel_futures``), end the threads. Twice is fine. A thread
+        that does not end within three seconds is told in the log and left to the end of the process."""
         with self._lock:
             self._closed = True
             if cancel_futures:
@@ -192,9 +195,13 @@ class Pool(ThreadPoolExecutor):
             while self._idle:
                 self._idle.pop().give(None)
             workers = list(self._workers)
-        if wait:
-            for worker in workers:
-                worker.join()
+        if not wait:
+            return
+        end = time.monotonic() + _JOIN_SECONDS
+        for worker in workers:
+            worker.join(max(0.0, end - time.monotonic()))
+        if left := [worker.name for worker in workers if worker.is_alive()]:
+            log.warning("threads were still at work when their pool closed: %s", ", ".join(left))
 
     @property
     def waiting(self) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -252,6 +254,20 @@ def test_a_closed_embedder_refuses(rig: Rig) -> None:
     assert not rig.embedder.available
     with pytest.raises(EmbedderUnavailableError, match="closed"):
         rig.embedder.embed_query("tea?")
+
+
+def test_closing_ends_a_request_that_waits_for_its_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        preset = Preset("test", f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "m", 4, 8192, 3, needs_key=False)
+        embedder = OpenAIEmbedder(preset, timeout=60.0)
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(embedder.embed_query, "who answers?")
+            peer, _ = silent.accept()
+            with peer:
+                assert peer.recv(1)  # the request is out
+                embedder.close()
+                with pytest.raises(EmbedderUnavailableError, match="closed"):
+                    asked.result(10)
 
 
 @pytest.mark.parametrize("name", ["deepinfra", "openai", "siliconflow", "ollama", "lmstudio"])
