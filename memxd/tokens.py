@@ -115,7 +115,10 @@ class TokenFile:
             raise self._wrong("is not a file of this user; remove it and create tokens anew")
         if info.st_mode & 0o077:
             raise self._wrong(f"can be used by others (mode {stat.S_IMODE(info.st_mode):04o}); chmod 600 it")
-        raw = os.pread(handle, _FILE_BYTES + 1, 0)
+        try:
+            raw = os.pread(handle, _FILE_BYTES + 1, 0)
+        except OSError as error:
+            raise self._wrong(f"cannot be read ({os.strerror(error.errno or 0)})") from error
         try:
             if len(raw) > _FILE_BYTES:
                 raise ValueError("too large")

@@ -34,6 +34,10 @@ def storage_error(error: OSError, what: str) -> MemxdError:
         return StorageFullError(f"the disk is full: {what} was not written")
     if error.errno in _READ_ONLY:
         return StorageReadOnlyError(f"the data directory cannot be written: {what} was not saved")
+    if error.errno == errno.ENOENT:  # no index asks for a file that it did not make
+        return StorageFailedError(
+            f"the folder of {what} was removed: memx rebuild makes it again, nothing stored is lost"
+        )
     return StorageFailedError(f"the disk refused to write {what}: {error.strerror or type(error).__name__}")
 
 

@@ -135,6 +135,10 @@ def open_guard(auth: str, data_dir: Path) -> Guard:
     return Guard(tokens)
 
 
+#: What no file looks like: it is read again at the next call.
+_UNREAD = (-1,)
+
+
 class _Known:
     """The tokens as the file has them at this moment. The file's descriptor is kept open: while it is, its inode
     number belongs to no other file, so that a replaced file never looks like the one that was read."""
@@ -144,6 +148,7 @@ class _Known:
         self._lock = threading.Lock()
         self._handle: int | None = None
         self._seen: tuple[int, ...] | None = None
+        self._told = ""  # what the log was last told is wrong with the file
         self._tokens: Mapping[str, Token] = {}
 
     def tokens(self) -> Mapping[str, Token]:
@@ -166,7 +171,13 @@ class _Known:
                 self._tokens = self._file.parse(self._handle)
                 self._seen = _mark(info)
         except ConfigError as error:
-            log.error("no token is believed", extra={"fields": {"reason": error.message}})
+            if isinstance(error.__cause__, OSError):
+                self._seen = _UNREAD  # out of descriptors, say: that passes without a change of the file
+            if error.message != self._told:
+                log.error("no token is believed", extra={"fields": {"reason": error.message}})
+            self._told = error.message
+        else:
+            self._told = ""
 
 
 def _look(file: TokenFile) -> tuple[int, ...] | None:

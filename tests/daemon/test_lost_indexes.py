@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import grpc
 import pytest
 
 from memxd.v1 import admin_service_pb2 as admin
@@ -38,6 +39,22 @@ def test_a_removed_index_folder_is_made_again_by_a_rebuild(daemon: Any, start_da
     assert daemon.stop() == 0
     again = start_daemon()
     assert [_hits(again, mode) for mode in MODES] == [6, 6, 6]
+
+
+@pytest.mark.parametrize("name", ["keyword", "vector"])
+def test_what_cannot_be_written_without_its_folder_says_how_to_get_it_back(daemon: Any, name: str) -> None:
+    _store(daemon, "tea before")
+    daemon.admin.Flush(admin.FlushRequest(), timeout=30)
+    shutil.rmtree(daemon.data_dir / "index" / name)
+    _store(daemon, "tea after")
+    for ask in (
+        lambda: daemon.admin.Flush(admin.FlushRequest(), timeout=30),
+        lambda: list(daemon.admin.Compact(admin.CompactRequest(), timeout=30)),
+    ):
+        with pytest.raises(grpc.RpcError, match=f"{name} index was removed: memx rebuild"):
+            ask()
+    list(daemon.admin.Rebuild(admin.RebuildRequest(), timeout=60))
+    list(daemon.admin.Compact(admin.CompactRequest(), timeout=60))
 
 
 @pytest.mark.parametrize("blocked", [False, True], ids=["removed", "cannot be made"])

@@ -6,6 +6,7 @@ The RPCs and the fields come from the descriptors, so that a new one is tried he
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -344,6 +345,26 @@ def test_a_token_file_that_proves_nothing_opens_nothing(token_world: World) -> N
         path.touch(0o600)
         path.write_bytes(whole)
     assert "no token is believed" in token_world.daemon.log
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux: limits of another process")
+def test_a_token_file_that_could_not_be_read_for_a_moment_is_read_again(token_world: World) -> None:
+    pid = token_world.daemon.pid
+    with token_world.client("ada") as ada:
+        memory = ada.store("Ada drinks tea.").memory
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            token_world.make("another", None)  # another file, which the daemon has no descriptor left to open
+            for _ in range(3):
+                with pytest.raises(UnauthenticatedError):
+                    ada.get(memory.id)
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        assert ada.get(memory.id).content == "Ada drinks tea."
+    told = [line for line in token_world.daemon.log_lines if line["message"] == "no token is believed"]
+    assert ["cannot be read" in line["reason"] for line in told[-1:]] == [True]
+    assert len([line for line in told if "cannot be read" in line["reason"]]) == 1
 
 
 def test_reflection_answers_any_token(token_world: World) -> None:
