@@ -123,7 +123,7 @@ class Columns:
             scope = table.scope(scope_no)
             if scope is None or scope_no is None:
                 return Selection(np.empty(0, np.int32), table.end)
-            if restrict is None and (kept := table.kept(scope, view)) is not None:
+            if restrict is None and (kept := table.kept(scope_no, scope, view)) is not None:
                 return kept
             asked = Asked(table, scope_no, scope, view, restrict)
         try:
@@ -145,7 +145,7 @@ class Columns:
             scope = self._table.scope(scope_no)
             if scope is None or scope_no is None:
                 return 0, self._watermark
-            selection = self._table.kept(scope, view)
+            selection = self._table.kept(scope_no, scope, view)
             if selection is None:
                 asked = Asked(self._table, scope_no, scope, view, None)
                 answer = asked.choose(self._kernel)

@@ -100,6 +100,11 @@ class ScopeRows:
         """One of the rows is gone (its state says which)."""
         self._dead += 1
 
+    def leave(self, rid: int) -> None:
+        """A row that was dropped comes to another scope, so its state no longer says that it is gone from this one."""
+        rids = np.unique(self._rids[: self._size])
+        self._replace(rids[rids != rid])
+
     def touch(self, rid: int) -> None:
         """One of the rows changed, came or went."""
         self.epoch += 1

@@ -80,10 +80,10 @@ class Table:
         """Insert or replace a row."""
         if row.rid >= self.arrays.capacity:
             self.arrays = by_rid.grown(self.arrays, row.rid + 1)
+        former = int(self.arrays.scope[row.rid])
+        if former not in (0, row.scope_no):
+            self._leave(row.rid, former)
         known = self.arrays.state[row.rid] != 0
-        if known and self.arrays.scope[row.rid] != row.scope_no:
-            self.remove(row.rid)
-            known = False
         scope = self.scope(row.scope_no)
         if scope is None:
             scope = self._scopes[row.scope_no] = ScopeRows(np.empty(0, np.int32))
@@ -95,12 +95,12 @@ class Table:
         scope.touch(row.rid)
 
     def put_new(self, rows: Sequence[RowFeatures]) -> bool:
-        """Insert rows at once; False, and nothing changed, when one of them is there already, or twice."""
+        """Insert rows at once; False, and nothing changed, when one of them is or was there already, or twice."""
         rids = [row.rid for row in rows]
         end = max(rids) + 1
         if end > self.arrays.capacity:
             self.arrays = by_rid.grown(self.arrays, end)
-        if len(set(rids)) < len(rids) or self.arrays.state[rids].any():
+        if len(set(rids)) < len(rids) or self.arrays.scope[rids].any():
             return False
         by_rid.write_new_rows(self.arrays, rows, [self.tags.number(row.tags) for row in rows])
         for row in rows:
@@ -124,7 +124,15 @@ class Table:
         scope.touch(rid)
         self.rows -= 1
 
-    def kept(self, scope: ScopeRows, view: View) -> Selection | None:
+    def _leave(self, rid: int, former: int) -> None:
+        """Take a row out of the list of its former scope. No store moves a row; an index that met another database's
+        changes would, and must show nobody what is not his."""
+        self.remove(rid)
+        scope = self.scope(former)
+        if scope is not None:
+            scope.leave(rid)
+
+    def kept(self, scope_no: int, scope: ScopeRows, view: View) -> Selection | None:
         """The answer from before, corrected by what changed since; None when there is none."""
         if not is_default_moment(view) or len(scope) < KEEP_FROM:
             return None
@@ -135,7 +143,8 @@ class Table:
         answer, touched = found
         if len(touched):
             verdict: Verdict | None = self.tags.passing(view.filter, answer.verdict)
-            part = choose(self._kernel, self.arrays, touched, view, verdict)
+            own = touched[self.arrays.scope.take(touched) == scope_no]
+            part = choose(self._kernel, self.arrays, own, view, verdict)
             answer = answer.corrected(touched, part, scope.epoch, self.end, verdict)
             scope.keep(key, answer)
         return answer.selection

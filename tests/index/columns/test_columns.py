@@ -146,6 +146,26 @@ def check_arrays(columns: Columns, model: dict[int, RowFeatures]) -> None:
         assert (int(a.content_hash[rid]), int(a.tag_hash[rid])) == (r.content_hash, tag_hash(r.tags))
 
 
+@pytest.mark.parametrize("erased", [False, True])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_row_that_comes_to_another_scope_is_gone_from_its_former_one(
+    tmp_path: Path, erased: bool, together: bool
+) -> None:
+    """No store does that; an index beside the wrong copy of a database would be told so."""
+    columns = Columns.open(tmp_path)
+    views = [View(Filter(), 0), View(Filter(), 0, every_state=True), View(Filter(importance_min=0.1), 0)]
+    model = {rid: row(rid) for rid in range(4)}
+    columns.apply_all([Change(rid + 1, rid, model[rid]) for rid in range(4)])
+    check_selections(columns, model, views, [0, 1])
+    if erased:
+        columns.apply_all([Change(9, 0, None), Change(10, 1, None)])
+    model |= {rid: row(rid, scope_no=2) for rid in (0, 1)}
+    moved = [Change(11 + rid, rid, model[rid]) for rid in (0, 1)]
+    for changes in [moved] if together else [[change] for change in moved]:
+        columns.apply_all(changes)
+    check_selections(columns, model, views, [0, 1])
+
+
 folders = count()
 steps = st.lists(
     rows
